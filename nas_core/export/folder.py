@@ -31,7 +31,7 @@ _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.t
 
 @dataclass(frozen=True)
 class Written:
-    """Files of an export, their total size in MB, and their differences from PyTorch."""
+    """Files of an export, their size in MB, and their differences from PyTorch."""
 
     files: tuple[str, ...]
     megabytes: float
@@ -40,7 +40,6 @@ class Written:
 
 
 def check_out(out: Path, to: str) -> None:
-    """Validate the format and folder of an export, and check that the required packages are installed."""
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)
     if out.exists() and not out.is_dir():
@@ -68,8 +67,7 @@ def _is_export(out: Path) -> bool:
 def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
     """Export a model into a folder and compare the outputs of its files with PyTorch.
 
-    Each part of the model becomes one file, described in ``model.json``. An earlier export in ``out`` is replaced after
-    the comparison.
+    Each part of the model becomes one file, described in ``model.json``. An earlier export is replaced at the end.
 
     Args:
         to: ``onnx`` or ``torch-export``.

@@ -17,7 +17,6 @@ class ExportError(NasExtError):
 
 
 def reason_of(error: Exception) -> str:
-    """Return the type and the first line of an error, at most 200 characters."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
@@ -43,8 +42,7 @@ class Value:
     shape: tuple[int | str, ...]
     """Size of each dimension, or the name of its :class:`OpenDim`."""
     kind: str = "number"
-    """Content: ``number``, ``positive`` (numbers above 0), ``token`` (index), ``sentence`` (padded token indices) or
-    ``mask``."""
+    """Content: ``number``, ``positive`` number, ``token`` index, ``sentence`` (padded tokens) or ``mask``."""
     below: int = 0
     """Vocabulary size, for tokens and sentences."""
     padding: int = -1
@@ -58,7 +56,7 @@ class Value:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
     def example(self, sizes: Mapping[str, int], stream: torch.Generator) -> Tensor:
-        """Return a random tensor. ``sizes`` maps the names of open dimensions to sizes."""
+        """Return a random tensor with ``sizes`` for the open dimensions."""
         shape = [dim if isinstance(dim, int) else sizes[dim] for dim in self.shape]
         if self.kind == "mask":
             mask = torch.rand(shape, generator=stream) < 0.7
@@ -100,8 +98,7 @@ class Part:
         return [value.name for value in self.outputs]
 
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
-        """Return random inputs. Open dimension ``i`` has size ``size + i``; if ``size`` is 0, all have their smallest
-        size."""
+        """Return random inputs: open dimension ``i`` has size ``size + i``, or its smallest if ``size`` is 0."""
         sizes = {dim.name: dim.size(size + index if size else 0) for index, dim in enumerate(self.dims)}
         stream = torch.Generator().manual_seed(seed)
         return tuple(value.example(sizes, stream) for value in self.inputs)
@@ -115,4 +112,4 @@ class Exportable:
     info: Mapping[str, Any]
     """Entries of ``model.json``, such as the network kind."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Content of additional text files by file name, such as dictionaries."""
+    """Additional text files by name, such as dictionaries."""

@@ -1,4 +1,4 @@
-"""Tracing of one part of a model, its export, and comparison with PyTorch."""
+"""Tracing, export and comparison with PyTorch of one part of a model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nas_core.optional import require
 
 OPSET = 20
 LARGEST = 2**31 - 2**24
-"""Largest size of weights in bytes inside an ONNX file. The format allows 2 GB per file."""
+"""Largest size of weights in bytes inside an ONNX file."""
 TOLERANCE = 1e-4
 """Largest allowed difference from PyTorch, divided by max(1, largest absolute output)."""
 SIZES = (0, 4, 9)
-"""Sizes of open dimensions in comparisons with PyTorch. 0 means the smallest allowed size."""
+"""Sizes of open dimensions in comparisons with PyTorch. 0 means the smallest allowed."""
 _TRACED_SIZE = 5
 _NOISY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 
@@ -123,7 +123,7 @@ def check_onnx(path: Path, part: Part) -> float:
 
 
 def check_program(path: Path, part: Part) -> float:
-    """Compare a ``torch.export`` file with PyTorch on random inputs and return the largest relative difference."""
+    """Compare a ``torch.export`` file with PyTorch, like :func:`check_onnx`."""
     module = torch.export.load(path).module()
 
     def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:

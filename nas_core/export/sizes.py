@@ -36,7 +36,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
 
 def _usual(name: str) -> int:
-    """Return the default size of a dimension. Example: ``source_x3`` joins the tokens of three encoder layers."""
+    # source_x3 joins the tokens of three encoder layers
     return 1 if name == "batch" else LENGTH * int(name.partition("_x")[2] or 1)
 
 

@@ -32,8 +32,8 @@ class ElasticBottlenecks(nn.Module):
         """Return the linear maps before, between and after the layers.
 
         Args:
-            kept: indices of the layers that are used.
-            widths: width D of each of these layers.
+            kept: indices of the used layers.
+            widths: width D of each used layer.
         """
         enter = [self.enter[at].select(self.outer, width) for at, width in zip(kept, widths, strict=True)]
         leave = [self.leave[at].select(width, self.outer) for at, width in zip(kept, widths, strict=True)]

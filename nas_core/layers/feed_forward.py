@@ -39,8 +39,7 @@ class ElasticFeedForward(nn.Module):
     """Feed-forward layer ``fc2(activation(fc1(x)))`` of elastic width, with or without experts.
 
     Args:
-        embed_dim: largest input and output width.
-        ffn_dim: largest number of hidden units.
+        embed_dim, ffn_dim: largest widths.
         features: length of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
         activation: one of :data:`ACTIVATIONS`.
     """
@@ -63,7 +62,7 @@ class ElasticFeedForward(nn.Module):
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
-        """Return the routing weights of fc1 and fc2. The result is empty without experts."""
+        """Return the routing weights of fc1 and fc2, empty without experts."""
         if not len(self.routers):
             return ()
         first = self.routers[0](encoding, ffn_dim)
@@ -84,7 +83,7 @@ class ElasticFeedForward(nn.Module):
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
-    """Apply a feed-forward layer to ``x`` ``(..., C)``. ``dropout`` is the probability for hidden units."""
+    """Apply a feed-forward layer to ``x`` ``(..., C)``."""
     hidden = ACTIVATIONS[weights.activation](F.linear(x, *weights.fc1))
     if dropout:
         hidden = F.dropout(hidden, dropout)

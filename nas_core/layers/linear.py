@@ -26,7 +26,6 @@ class ElasticLinear(nn.Module):
         nn.init.xavier_uniform_(self.weight, gain)
 
     def select(self, in_features: int, out_features: int) -> Affine:
-        """Return weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         return Affine(prefix(self.weight, out_features, in_features), prefix(self.bias, out_features))
 
 
@@ -40,7 +39,6 @@ class ElasticLayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features))
 
     def select(self, features: int) -> NormWeights:
-        """Return weight and bias ``(features,)``."""
         return NormWeights(prefix(self.weight, features), prefix(self.bias, features), self.eps)
 
 
@@ -56,5 +54,4 @@ class ElasticEmbedding(nn.Module):
             self.weight[padding_idx].zero_()
 
     def select(self, features: int) -> Tensor:
-        """Return the table ``(V, features)``."""
         return prefix(self.weight, len(self.weight), features)

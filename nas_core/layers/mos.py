@@ -1,7 +1,6 @@
 """Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Routing weights are layer-wise (equation 4) or neuron-wise (equation 5). As in the authors' experiments, a bias uses the
-routing weights of its row, and experts are sliced before mixing.
+As in the authors' experiments, a bias uses the routing weights of its row, and experts are sliced before mixing.
 
 Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
@@ -26,11 +25,10 @@ NONE = "none"
 EXPERT_INITS = ("independent", "equal", "near")
 """Initialisations of experts: independent samples, equal copies, or copies with small differences."""
 SPREAD = 0.02
-"""Standard deviation of the differences between ``near`` experts, relative to that of the weights."""
+"""Standard deviation of the differences between ``near`` experts, relative to the weights."""
 
 
 def mixtures() -> list[str]:
-    """Return the values of :attr:`MoSConfig.kind`: ``none`` and all routers."""
     return [NONE, *ROUTERS.names()]
 
 
@@ -50,13 +48,13 @@ class MoSConfig:
     router_dropout: float = 0.0
     """Dropout probability after each hidden layer of the router."""
     share_router: bool | None = None
-    """Use one router for both linear layers of a feed-forward layer. None means yes if the router supports it."""
+    """Use one router for both linear layers. None means yes if the router supports it."""
     encoding: str = "summary"
     """Encoding of architectures for routers. The paper uses ``summary`` for translation and ``layers`` for BERT."""
     start: str = "independent"
     """Initialisation of experts, one of :data:`EXPERT_INITS` (paper: ``independent``)."""
     rank: int = 0
-    """Rank of the differences between the first expert and each other expert. 0 means full rank."""
+    """Rank of the differences between experts. 0 means full rank."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:
@@ -266,7 +264,6 @@ def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Compute equations 4 and 5 in float32, as reference."""
     used = experts[:, :out_features, :in_features].float()
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)
@@ -357,9 +354,9 @@ def check_diversity_weight(weight: float, network: nn.Module) -> None:
 
 
 def experts_alike(network: nn.Module) -> Tensor:
-    """Return a penalty for similar experts: the mean of :func:`rows_alike` over layers.
+    """Return a penalty for similar experts: the mean of :func:`rows_alike` over layers (Bansal et al. 2018).
 
-    It is 0 for orthogonal rows and 1 for proportional experts (Bansal et al. 2018, with cosines).
+    It is 0 for orthogonal rows and 1 for proportional experts.
     """
     return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
 
@@ -375,7 +372,6 @@ def rows_alike(experts: Tensor) -> Tensor:
 
 
 def naive_alike(experts: Tensor) -> Tensor:
-    """Compute :func:`rows_alike` in float32, as reference."""
     rows = experts.float()
     pairs = [(rows[i], rows[j]) for i in range(len(rows)) for j in range(i)]
     return torch.stack([torch.cosine_similarity(a, b, dim=1).square().mean() for a, b in pairs]).mean()

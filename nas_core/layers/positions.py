@@ -44,7 +44,6 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(length, width), persistent=False)
 
     def resize(self, width: int) -> None:
-        """Change ``width`` to that of another supernet."""
         self.width = width
         self.table = sinusoids(len(self.table), width).to(self.table)
 
@@ -78,7 +77,6 @@ class StoredPositions(nn.Module):
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return position embeddings ``(length, features)``."""
         if length > len(self.table):
             raise ConfigError(
                 f"sequence of {length} tokens exceeds the {len(self.table)} position embeddings; shorten it"

@@ -34,10 +34,10 @@ class RowLosses(Protocol):
         """Largest absolute gradient with respect to a logit."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """Return sums over the rows and, if requested, the gradient ``(n, V)`` of the first sum with respect to
-        ``logits``.
+        """Return sums over the rows and, if requested, the gradient of the first sum with respect to ``logits`` ``(n,
+        V)``.
 
-        ``logits`` ``(n, V)`` may be overwritten.
+        ``logits`` may be overwritten.
         """
 
 
@@ -68,7 +68,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
-    """Yield slices of rows whose logits are computed at a time."""
+    """Yield slices of rows whose logits fit into memory at a time."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
     chunk = max(1, elements // table.shape[0])
     for start in range(0, rows, chunk):
@@ -94,7 +94,7 @@ class Smoothed(NamedTuple):
         return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return both losses, which are 0 at padding, and the logsumexp of each row: ``(n, 1)`` each."""
+        """Return both losses, which are 0 at padding, and the logsumexp of each row."""
         vocab, targets = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, targets), logits.sum(1, keepdim=True)
@@ -105,15 +105,13 @@ class Smoothed(NamedTuple):
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
-        """Subtract ``share`` times smoothed targets from probabilities ``(n, V)`` in place. Padding rows become 0."""
+        """Subtract ``share`` times smoothed targets from probabilities ``(n, V)`` in place."""
         spread, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
         on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - spread) * share)
         return p.sub_(share * spread).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))
 
 
 class _Gradients:
-    """Gradients of features and table, accumulated over chunks."""
-
     def __init__(self, features: Tensor, table: Tensor, steepest: float) -> None:
         self.features, self.table = features, table
         self.scale = _FP16_SCALE / max(1.0, steepest)
@@ -154,7 +152,7 @@ def _whole(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_type(features: Tensor) -> torch.dtype:
-    """Return the dtype of matrix products: that of autocast if enabled, otherwise that of the features."""
+    """Return the dtype of matrix products: that of autocast, or that of the features."""
     device = features.device.type
     if features.dtype != torch.float64 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -191,7 +189,6 @@ def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor,
 def naive_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute :func:`projected_smoothed_loss` in float32, as reference."""
     log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
     nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
     smooth = -log_probs.sum(-1)

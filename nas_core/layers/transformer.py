@@ -65,7 +65,6 @@ class DecoderLayerWeights(NamedTuple):
 
 
 def norm(x: Tensor, weights: NormWeights) -> Tensor:
-    """Apply layer norm to the last dimension."""
     return F.layer_norm(x, weights.weight.shape, *weights)
 
 
@@ -154,7 +153,6 @@ class ElasticEncoderLayer(ElasticLayer):
         kind: str = "softmax",
         qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
-        """Return the weights of these sizes. ``qkv_dim`` is the query width; None means full."""
         return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
@@ -163,20 +161,17 @@ class ElasticEncoderLayer(ElasticLayer):
         )
 
     def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Apply the layer to ``x`` ``(B, S, C)``. ``mask`` ``(B, 1, 1, S)`` is True at tokens; None means no
-        padding."""
+        """Apply the layer to ``x`` ``(B, S, C)``. ``mask`` ``(B, 1, 1, S)`` is True at tokens."""
         y = self._before(x, weights.self_attn_norm)
         return self._rest(x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop)
 
     def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
-        """Compute the first positions ``(B, T, C)`` of a causal layer, and the decoding state after them."""
         y, state = self_read(self._before(x, weights.self_attn_norm), weights.self_attn)
         return self._rest(x, y, weights, Dropouts()), state
 
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
-        """Compute the next position ``(B, 1, C)`` of a causal layer, and the new decoding state."""
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         return self._rest(x, y, weights, Dropouts()), state
 
@@ -220,8 +215,6 @@ class ElasticDecoderLayer(ElasticLayer):
         cross_kind: str = "softmax",
         qkv_dims: tuple[int | None, int | None] = (None, None),
     ) -> DecoderLayerWeights:
-        """Return the weights of these sizes. ``qkv_dims`` are query widths of self- and cross-attention; None means
-        full."""
         return DecoderLayerWeights(
             select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),
             self.self_attn_norm.select(embed_dim),
@@ -264,7 +257,6 @@ class ElasticDecoderLayer(ElasticLayer):
         mask: Tensor | None,
         position: int = 0,
     ) -> tuple[Tensor, AttentionState]:
-        """Compute one position ``(B, 1, C)``, and the new decoding state of self-attention."""
         none = Dropouts()
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         x = self._after(x, y, weights.self_attn_norm, none)

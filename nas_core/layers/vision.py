@@ -41,7 +41,6 @@ class ElasticPatchEmbedding(nn.Module):
         nn.init.normal_(self.weight, std=(channels * patch_size**2 * embed_dim) ** -0.5)
 
     def select(self, embed_dim: int) -> Affine:
-        """Return weight ``(embed_dim, channels, P, P)`` and bias ``(embed_dim,)``."""
         return Affine(prefix(self.weight, embed_dim), prefix(self.bias, embed_dim))
 
 
@@ -90,7 +89,7 @@ class ElasticVisionLayer(ElasticEncoderLayer):
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
-    """Return the attention matrix ``(B, H, N, N)`` of ``x`` ``(B, N, C)``, without dropout. Its rows sum to 1."""
+    """Return the attention matrix ``(B, H, N, N)`` of ``x`` ``(B, N, C)``, without dropout."""
     q, k, _ = self_projections(x, weights)
     return weights.kind.weights(q, k, weights.relative)
 
@@ -100,8 +99,7 @@ def _dropped(x: Tensor, probability: float) -> Tensor:
 
 
 def drop_path(x: Tensor, probability: float) -> Tensor:
-    """Zero random rows of ``x`` ``(B, ..)`` and scale the others (Huang et al. 2016, "Deep Networks with Stochastic
-    Depth")."""
+    """Zero random rows of ``x`` ``(B, ..)`` and scale the others (Huang et al. 2016, stochastic depth)."""
     if not probability:
         return x
     survives = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability

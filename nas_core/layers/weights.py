@@ -1,4 +1,4 @@
-"""Weights of one subnet as nested tuples, whose field names are the parameter names of its static model."""
+"""Weights of one subnet as nested tuples, named like the parameters of its static model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architecture: one point of a search space, as an immutable value."""
+"""One point of a search space, as an immutable value."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Architecture(Mapping[str, Gene]):
         return {name: list(gene) if isinstance(gene, tuple) else gene for name, gene in self._genes.items()}
 
     def save(self, path: str | Path, **extra: Any) -> None:
-        """Write the architecture as JSON, with additional keys ``extra`` such as metrics."""
+        """Write the architecture and ``extra`` keys, such as metrics, as JSON."""
         write_json(path, {"format": FORMAT, "version": VERSION, "genes": self.to_dict(), **extra})
 
     @classmethod

@@ -1,8 +1,8 @@
 """Search spaces of BERT encoders, as in Mixture-of-Supernets (section 4).
 
-Genes of the whole network: ``layers``, ``sequence_length`` (tokens, for cost estimates) and, if layers differ in width,
-``outer_dim`` (width of the embedding; Ganesan et al. 2021, "SuperShaper"). Genes of the network or of each layer:
-``hidden_dim``, ``heads``, and ``ffn_dim`` or ``ffn_ratio`` (FFN width divided by ``hidden_dim``).
+Genes of the network: ``layers``, ``sequence_length`` (tokens, for costs) and ``outer_dim`` (width of the embedding if
+layers differ in width; Ganesan et al. 2021, "SuperShaper"). Genes of network or layer: ``hidden_dim``, ``heads``, and
+``ffn_dim`` or ``ffn_ratio`` (FFN width divided by ``hidden_dim``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of a masked language model or BERT encoder."""
     if "hidden_dim" not in architecture:
         return transformer_layers(architecture)
     widths = layer_widths(architecture)
@@ -87,7 +86,7 @@ def network_width(architecture: Architecture) -> int:
 def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
     """Return (input, output) widths of the linear maps before, between and after the layers of a static network.
 
-    The result is empty if all layers have the same width.
+    Empty if all layers have the same width.
     """
     if OUTER not in architecture:
         return ()

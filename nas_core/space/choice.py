@@ -13,7 +13,7 @@ from nas_core.space.architecture import Option
 
 MOST_LAYERS = 1_000
 MOST_OPTIONS = 32_767
-"""Largest number of options of a choice, summed over layers. Indices have 16 bits."""
+"""Largest number of options of a choice, summed over layers."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Choice:
     options: tuple[tuple[Option, ...], ...]
     """One tuple of options for the network, or one tuple per layer."""
     per: str | None = None
-    """Name of the gene of the number of layers, if there is one option per layer; otherwise None."""
+    """Gene of the number of layers, if there is one option per layer; otherwise None."""
     codes: tuple[tuple[Option, float], ...] = ()
     """Pairs (option, number) for encodings and order. By default, numbers represent themselves, strings their
     position."""

@@ -19,7 +19,6 @@ _CHOICE_KEYS = ("options", "per", "codes", "scale")
 
 
 def space_to_dict(space: SearchSpace) -> dict[str, Any]:
-    """Return a search space as a dictionary of JSON types."""
     choices: dict[str, Any] = {}
     for choice in space.choices:
         same = len(set(choice.options)) == 1
@@ -38,9 +37,9 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     """Create a search space from a dictionary.
 
     Args:
-        content: ``choices`` maps gene names to a list of options, or to a mapping with ``options`` (one list, or one
-            list per layer), ``per`` (gene of the number of layers), ``codes`` and ``scale``, as in :class:`Choice`.
-            ``fixed`` maps gene names to constants.
+        content: ``choices`` maps gene names to a list of options, or to a mapping with ``options``, ``per`` (gene of
+            the number of layers), ``codes`` and ``scale``, as in :class:`Choice`. ``fixed`` maps gene names to
+            constants.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")
@@ -83,7 +82,7 @@ def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
 
 
 def load_space(path: str | Path) -> SearchSpace:
-    """Read a search space from a YAML file. Its default name is the file name without suffix."""
+    """Read a search space from a YAML file. The default name is the file name without suffix."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"file {path} does not exist; give a YAML file, or a name from 'nas-ext lab space list'")

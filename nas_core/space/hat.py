@@ -1,7 +1,7 @@
-"""Search spaces for translation, sampling and architecture files of HAT.
+"""Search spaces, sampling and architecture files of HAT.
 
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have constant
-width ``qkv_dim``. Gene ``decoder.arbitrary_cross`` of each decoder layer: attend to the last encoder layer (-1), the
+width ``qkv_dim``. With gene ``decoder.arbitrary_cross``, a decoder layer attends to the last encoder layer (-1), the
 last two (1) or three (2).
 """
 
@@ -20,13 +20,11 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
-"""Number of encoder layers that a decoder layer attends to, by option of ``decoder.arbitrary_cross``."""
+"""Number of encoder layers that a decoder layer attends to, by option."""
 
 
 def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
-    """Return the width of the queries of each layer, summed over heads. Keys and values have the same width.
-
-    The width is the gene ``qkv_dim``, as in HAT. If there is a gene ``head_dim``, it is heads times ``head_dim``.
+    """Return the width of the queries of each layer, summed over heads: ``qkv_dim``, or heads times ``head_dim``.
 
     Args:
         gene: name of the gene of the numbers of heads.
@@ -100,13 +98,13 @@ def hat_wmt14_en_de() -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_fr() -> SearchSpace:
-    """Return HAT's search space for WMT'14 English to French, with the choices of ``hat_wmt14_en_de``."""
+    """Return HAT's search space for WMT'14 English to French, equal to ``hat_wmt14_en_de``."""
     return _wmt("hat_wmt14_en_fr")
 
 
 @register_space
 def hat_wmt19_en_de() -> SearchSpace:
-    """Return HAT's search space for WMT'19 English to German, with the choices of ``hat_wmt14_en_de``."""
+    """Return HAT's search space for WMT'19 English to German, equal to ``hat_wmt14_en_de``."""
     return _wmt("hat_wmt19_en_de")
 
 
@@ -127,7 +125,7 @@ def hat_iwslt14_de_en() -> SearchSpace:
 
 @register_space
 def hat_small() -> SearchSpace:
-    """Return a small HAT space: widths up to 128, FFN widths up to 512, 3 encoder layers and 1 to 3 decoder layers."""
+    """Return a small HAT space: width up to 128, FFN width up to 512, 3 encoder and 1 to 3 decoder layers."""
     return translation_space(
         "hat_small",
         embed_dims=(128, 96),
@@ -142,7 +140,7 @@ def hat_small() -> SearchSpace:
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
     """Return the architecture that HAT's code samples at a training update.
 
-    HAT seeds Python's ``random.Random`` with the update number and draws the genes in a fixed order.
+    The update number is the seed of Python's ``random.Random``.
     """
     stream = random.Random(update)
 
@@ -169,7 +167,7 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
     """Return the smallest and the largest architecture as in the code of HAT and Mixture-of-Supernets.
 
-    Decoder layers attend to the last two encoder layers (option 1) if the space has that option.
+    Decoder layers attend to the last two encoder layers (option 1) if possible.
     """
     return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 
@@ -200,7 +198,7 @@ _HAT_KEYS = {
 def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
     """Read an architecture from a HAT file (``configs/*/subtransformer/*.yml``).
 
-    Lists that are longer than the number of layers are cut, as in HAT.
+    Lists are cut to the number of layers, as in HAT.
     """
     try:
         content = parse_yaml(read_bytes(path))

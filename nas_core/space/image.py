@@ -1,8 +1,8 @@
 """Search spaces and published architectures of image transformers, from mFormer and AutoFormer.
 
-Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size`` (pixels), ``head_dim``,
-``relative_clip`` (0: no relative positions). Genes of each layer: ``heads``, ``attention``, and ``ffn_dim`` or
-``mlp_ratio`` (FFN width divided by ``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
+Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size``, ``head_dim``, ``relative_clip``. Genes
+of each layer: ``heads``, ``attention``, and ``ffn_dim`` or ``mlp_ratio`` (FFN width divided by ``embed_dim``). Queries,
+keys and values have width ``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ def image_space(
     """Create a search space of image transformers with FFN widths ``ffn_dims`` or ``mlp_ratios``.
 
     Args:
-        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer, one a fixed
-            gene.
+        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer.
         relative_clip: largest relative distance of softmax attention in tokens. 0 disables relative positions.
     """
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}
@@ -64,7 +63,6 @@ def image_space(
 
 
 def static_image_space(architecture: Architecture) -> SearchSpace:
-    """Return the search space that contains only this architecture."""
     fixed, choices = {}, []
     for name, gene in architecture.items():
         if isinstance(gene, tuple):
@@ -78,7 +76,7 @@ def static_image_space(architecture: Architecture) -> SearchSpace:
 
 @register_space
 def mformer_cifar10() -> SearchSpace:
-    """Return mFormer's search space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures, 224 x 224 pixels."""
+    """Return mFormer's search space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures."""
     return image_space(
         "mformer_cifar10",
         layers=(12, 13, 14),
@@ -94,11 +92,9 @@ def mformer_cifar10() -> SearchSpace:
 
 @register_space
 def autoformer_s() -> SearchSpace:
-    """Return the space AutoFormer-S (Chen et al. 2021, "AutoFormer: Searching Transformers for Visual Recognition",
-    Table 1).
+    """Return the search space AutoFormer-S (Chen et al. 2021, Table 1).
 
-    Unlike AutoFormer's, relative positions are differences of raster indices, and are added to keys only, as in
-    mFormer.
+    Relative positions differ: they follow raster order and are added to keys only, as in mFormer.
     """
     return image_space(
         "autoformer_s",
@@ -187,8 +183,8 @@ def image_architecture(name: str) -> Architecture:
     """Return an architecture of Liu et al. 2022, "Neural Architecture Search on Efficient Transformers and Beyond".
 
     ``cosformer_star_cifar10`` and ``subnet_s_cifar10`` are from the authors' files, ``vanilla_*`` from the paper.
-    ``mformer_like_cifar10`` has mFormer's width, linear layers (3, 7, 11) and sums of sizes. Names with ``softmax`` or
-    ``linear`` have that attention in all layers, as in Table 5.
+    ``mformer_like_cifar10`` has mFormer's width, linear layers and sums of sizes. Names with ``softmax`` or ``linear``
+    have that attention in all layers (Table 5).
     """
     if name not in _FOUND:
         raise unknown_choice("image architecture", name, list_image_architectures())

@@ -1,6 +1,7 @@
 """Search spaces and architectures as flat parameters, for other frameworks.
 
-A label is a gene name (``encoder.embed_dim``). Genes of each layer have the layer index too (``encoder.ffn_dim.0``).
+A label is a gene name (``encoder.embed_dim``), followed by the layer index for genes of each layer
+(``encoder.ffn_dim.0``).
 """
 
 from __future__ import annotations

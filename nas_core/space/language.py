@@ -1,8 +1,7 @@
 """Search spaces of decoder-only language models.
 
-Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length`` (longest sequence in
-tokens). Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have
-width ``heads * head_dim``.
+Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``context_length`` (longest sequence in tokens). Genes
+of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax).
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ def language_space(
     """Create a search space of language models with the same options in all layers.
 
     Args:
-        context_length: longest sequence in tokens, and period of the cosine weights of linear attention.
-        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer, one a fixed
-            gene.
+        context_length: longest sequence in tokens.
+        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}
@@ -76,23 +74,23 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def language_base() -> SearchSpace:
-    """Return a search space around GPT-2 small (Radford et al. 2019): up to 12 layers, width 768, 1,024 tokens."""
+    """Return a search space around GPT-2 small (Radford et al. 2019): up to 12 layers of width 768."""
     return _base("language_base", ("softmax",))
 
 
 @register_space
 def mformer_language_base() -> SearchSpace:
-    """Return the space ``language_base`` with a choice of softmax, local or linear attention per layer."""
+    """Return ``language_base`` with a choice of softmax, local or linear attention per layer."""
     return _base("mformer_language_base", _KINDS)
 
 
 @register_space
 def language_small() -> SearchSpace:
-    """Return a small language model space: up to 4 layers, width 128, 2,048 tokens."""
+    """Return a small language model space: up to 4 layers of width 128."""
     return _small("language_small", ("softmax",))
 
 
 @register_space
 def mformer_language_small() -> SearchSpace:
-    """Return the space ``language_small`` with a choice of softmax, local or linear attention per layer."""
+    """Return ``language_small`` with a choice of softmax, local or linear attention per layer."""
     return _small("mformer_language_small", _KINDS)

@@ -1,7 +1,7 @@
 """Search spaces of masked language models, based on RoBERTa.
 
-The genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for cost estimates) instead of
-``context_length``. Without a gene ``heads``, there are ``embed_dim // head_dim`` heads, as in BERT.
+Genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for costs) instead of
+``context_length``. Without ``heads``, there are ``embed_dim // head_dim`` heads, as in BERT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def masked_lm_space(
     """Create a search space of masked language models.
 
     Args:
-        ffn_dims, heads: options as one list for all layers, or one list per layer.
+        ffn_dims, heads: one list of options, or one list per layer.
         attention: names in ``nas_core.layers.attention.KINDS``, or one list of names per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
@@ -72,5 +72,5 @@ def roberta_small() -> SearchSpace:
 
 @register_space
 def mformer_roberta_small() -> SearchSpace:
-    """Return the space ``roberta_small`` with a choice of softmax or linear attention per layer."""
+    """Return ``roberta_small`` with a choice of softmax or linear attention per layer."""
     return _small("mformer_roberta_small", ("softmax", "linear"))

@@ -17,7 +17,7 @@ from nas_core.space.stack import LINEAR_FIRST, attention_codes
 
 _SEARCHED = ("softmax", "linear")
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
-"""Genes of the attention types. A space without such a gene uses softmax."""
+"""Genes of attention types. A space without such a gene uses softmax."""
 
 
 def with_attention(
@@ -30,8 +30,7 @@ def with_attention(
     """Return a translation space with additional choices of attention in each layer.
 
     Args:
-        encoder, decoder, cross: names in ``nas_core.layers.attention.KINDS`` for encoder self-attention, decoder
-            self-attention and cross-attention. ``("softmax",)`` adds no gene.
+        encoder, decoder, cross: names in ``nas_core.layers.attention.KINDS`` for encoder, decoder and cross-attention.
     """
     choices = list(space.choices)
     for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):
@@ -43,7 +42,7 @@ def with_attention(
 
 
 def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
-    """Return the attention type of each layer. It is softmax if the architecture has no such gene."""
+    """Return the attention type of each layer, by default softmax."""
     layers = architecture.number(f"{gene.split('.')[0]}.layers")
     if gene not in architecture:
         return ("softmax",) * layers
@@ -65,14 +64,13 @@ def _wmt14() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de() -> SearchSpace:
-    """Return mFormer's search space for WMT'14 English to German, with softmax or linear attention in encoder
-    layers."""
+    """Return mFormer's search space for WMT'14 English to German: softmax or linear attention in the encoder."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de")
 
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
-    """Return the space ``mformer_wmt14_en_de`` with a choice of attention in the decoder too."""
+    """Return ``mformer_wmt14_en_de`` with a choice of attention in the decoder too."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 
@@ -83,9 +81,8 @@ def cosformer_wmt14_en_de() -> SearchSpace:
 
 
 def found_translation(name: str) -> Architecture:
-    """Return an architecture of Table 3 of the mFormer paper.
-
-    Linear layers, and sums and means of sizes, are those of the paper. Sizes of single layers are chosen to match.
+    """Return an architecture of Table 3 of the mFormer paper. Sizes of single layers are chosen to match the printed
+    sums.
 
     Args:
         name: ``mformer`` (both attention types in the encoder), ``cosformer`` (linear) or ``transformer`` (softmax).
@@ -142,5 +139,5 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 @register_space
 def mformer_translation_small() -> SearchSpace:
-    """Return the space ``hat_small`` with softmax or linear attention as a gene of each attention."""
+    """Return ``hat_small`` with a choice of softmax or linear attention for each attention."""
     return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

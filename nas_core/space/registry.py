@@ -16,7 +16,7 @@ _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
-    """Register a function that returns a search space, under the function's name."""
+    """Register a function that returns a search space, under its name."""
     name = build.__name__
     registered = _SPACES.setdefault(name, build)
     if (registered.__module__, registered.__qualname__) != (build.__module__, build.__qualname__):

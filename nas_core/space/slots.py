@@ -17,8 +17,7 @@ ABSENT = -1
 """Index of the genes of absent layers."""
 
 Rows = NDArray[np.int16]
-"""Option indices ``(n, slots)`` of n architectures. A row is canonical if exactly absent layers have index
-``ABSENT``."""
+"""Option indices ``(n, slots)`` of n architectures, ``ABSENT`` in absent layers."""
 
 
 class Slots:
@@ -84,7 +83,7 @@ class Slots:
         return np.where(rows == ABSENT, np.float32(0), values)
 
     def extreme(self, pick: Callable[..., Any]) -> NDArray[np.int16]:
-        """Return the row of options with the smallest or largest code. ``pick`` is ``np.argmin`` or ``np.argmax``."""
+        """Return the row with the smallest (``np.argmin``) or largest (``np.argmax``) options."""
         rows = [(choice, options) for choice in self.choices for options in choice.options]
         row = [int(pick([choice.code(option) for option in options])) for choice, options in rows]
         return self.canonical(np.array([row], np.int16)).reshape(-1)

@@ -17,9 +17,9 @@ from nas_core.space.slots import ABSENT, Rows, Slots
 
 SAMPLINGS = ("gene", "architecture")
 ENCODINGS = ("summary", "layers", "onehot")
-"""Names of encodings of architectures.
+"""Encodings of architectures.
 
-- ``summary``: one number per choice, the mean over existing layers, as in HAT and Mixture-of-Supernets.
+- ``summary``: one number per choice, the mean over layers, as in HAT and Mixture-of-Supernets.
 - ``layers``: one number per gene and layer, 0 for absent layers.
 - ``onehot``: one indicator per gene, layer and option.
 """
@@ -28,14 +28,14 @@ ENCODINGS = ("summary", "layers", "onehot")
 class SearchSpace:
     """All combinations of one option of every choice.
 
-    A choice with ``per`` has one option per layer; ``per`` names the gene of the number of layers. Methods with ``row``
-    in their names represent architectures as option indices ``(slots,)`` or ``(n, slots)``, with -1 for absent layers.
+    Methods with ``row`` in their names represent architectures as option indices ``(slots,)`` or ``(n, slots)``, with
+    -1 for absent layers.
 
     Args:
-        fixed: genes with a constant value in every architecture.
+        fixed: genes with a constant value.
 
     Raises:
-        SpaceError: A name occurs twice, or ``per`` does not name an integer gene.
+        SpaceError: A name occurs twice, or ``per`` of a choice does not name an integer gene.
     """
 
     def __init__(self, name: str, choices: Sequence[Choice], fixed: Mapping[str, Option] | None = None) -> None:
@@ -67,19 +67,16 @@ class SearchSpace:
         return total
 
     def cardinality(self) -> int:
-        """Return the number of architectures."""
         return self._cardinality
 
     def largest(self) -> Architecture:
-        """Return the architecture with the largest options."""
         return self.architecture(self.slots.extreme(np.argmax))
 
     def smallest(self) -> Architecture:
-        """Return the architecture with the smallest options."""
         return self.architecture(self.slots.extreme(np.argmin))
 
     def architecture(self, row: NDArray[np.int16]) -> Architecture:
-        """Return the architecture with the option indices ``row``, of shape ``(slots,)``."""
+        """Return the architecture with the option indices ``row`` ``(slots,)``."""
         genes: dict[str, Gene] = dict(self.fixed)
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
             options = [
@@ -176,8 +173,7 @@ class SearchSpace:
         """Draw a random architecture.
 
         Args:
-            how: ``gene`` draws each gene uniformly, as in HAT, so every depth is equally likely. ``architecture`` draws
-                uniformly over all architectures.
+            how: ``gene`` draws each gene uniformly, as in HAT; ``architecture`` draws uniformly over all architectures.
         """
         return self.architecture(self.sample_rows(rng, 1, how)[0])
 
@@ -187,10 +183,7 @@ class SearchSpace:
         return self.slots.canonical(np.where(replaced, drawn, parents))
 
     def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
-        """Replace each gene with probability ``prob`` by a uniform draw, which may give the same option.
-
-        Genes of new layers are drawn uniformly.
-        """
+        """Replace each gene with probability ``prob`` by a uniform draw. Genes of new layers are always drawn."""
         return self.architecture(self.mutate_rows(self.row(architecture)[None], prob, rng)[0])
 
     def crossover_rows(self, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
@@ -246,8 +239,7 @@ class SearchSpace:
         """Return the search space that contains only one architecture.
 
         Args:
-            like: space whose genes of layer counts and fixed genes are kept. By default, genes of each layer depend on
-                a gene ``<side>.layers``, such as ``encoder.layers``.
+            like: space whose fixed genes, and genes of layer counts, are kept.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:

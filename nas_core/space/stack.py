@@ -10,7 +10,7 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 
 CODES = {"softmax": 1.0, "linear": 0.0}
-"""Numbers that represent attention types in encodings. The largest architecture uses only softmax."""
+"""Numbers that represent attention types in encodings."""
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
 """``CODES`` in the order of translation and masked language spaces."""
 
@@ -27,9 +27,7 @@ class TransformerLayer(NamedTuple):
 def transformer_layers(
     architecture: Architecture, ffn_dims: Sequence[int] | None = None, qkv_dims: Sequence[int] | None = None
 ) -> tuple[TransformerLayer, ...]:
-    """Return the layers of an architecture.
-
-    Without a gene ``heads``, there are ``embed_dim // head_dim`` heads.
+    """Return the layers of an architecture. Without a gene ``heads``, there are ``embed_dim // head_dim`` heads.
 
     Args:
         ffn_dims: FFN width of each layer, instead of a gene ``ffn_dim``.
@@ -50,7 +48,7 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """Return the value of a gene for each of ``depth`` layers. A value of the whole network is repeated."""
+    """Return one value of a gene per layer."""
     value = architecture[gene]
     if not isinstance(value, tuple):
         return [value] * depth
@@ -62,14 +60,14 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Create the choices of sizes. ``heads`` and ``ffn`` have one list of options, or one list per layer."""
+    """Create the choices of sizes. ``heads`` and ``ffn`` have one list of options, or one per layer."""
     depth = max(layers)
     layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
     return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]
 
 
 def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:
-    """Return numbers for attention types: those of ``published``, and evenly spaced numbers in (0, 1) for others."""
+    """Return numbers for attention types: ``published`` ones, and evenly spaced ones in (0, 1) for others."""
     rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
     others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
     return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}

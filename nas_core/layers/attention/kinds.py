@@ -49,7 +49,7 @@ class StateValue(NamedTuple):
     shape: tuple[int | str, ...]
     """Size of each dimension, or the name of a dynamic dimension."""
     positive: bool = False
-    """True if the tensor is a divisor, so that example values must not be near 0."""
+    """True if example values must not be near 0, as the tensor is a divisor."""
 
 
 class AttentionKind(ABC):
@@ -72,7 +72,7 @@ class AttentionKind(ABC):
     reads_positions: ClassVar[bool] = False
     """True if cross-attention needs the positions of keys."""
     masks_memory: ClassVar[bool] = True
-    """True if each decoding step needs the source mask. False if :meth:`memory` excludes padding."""
+    """True if decoding steps need the source mask; False if :meth:`memory` excludes padding."""
 
     # -- whole sequences -------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class AttentionKind(ABC):
     # -- costs -----------------------------------------------------------------------------------------------------
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Count multiply-accumulate operations without projections. By default, masked pairs count too.
+        """Count multiply-accumulate operations without projections.
 
         Args:
             width: H * D.
@@ -169,7 +169,7 @@ class AttentionKind(ABC):
         return 0
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count elements of keys and values, and of temporary tensors, in :meth:`memory` of one sequence."""
+        """Count elements of keys and values, and of temporary tensors, in :meth:`memory`."""
         return 0, 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:

@@ -163,7 +163,6 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
-    """Return attention weights over visible keys. The softmax is at least float32."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # float16 overflows if scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
@@ -176,7 +175,6 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, readable: Tensor, dropout: float = 0
 
 
 def naive_local(q: Tensor, k: Tensor, v: Tensor, window: int, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute local attention ``(B, H, T, D)`` query by query in float32, as reference."""
     outputs = []
     for position in range(q.shape[2]):
         first = max(0, position - (window - 1 if causal else window // 2))

@@ -141,7 +141,7 @@ def attend(
     causal: bool = False,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``q`` over ``k`` and ``v`` ``(B, H, T or S, D)``, with output projection: ``(B, T, C)``."""
+    """Compute attention of ``q`` over ``k`` and ``v``, with output projection: ``(B, T, C)``."""
     relative = weights.relative if isinstance(weights, SelfAttentionWeights) else None
     output = weights.kind.attend(
         q, k, v, mask=mask, causal=causal, relative=relative, dropout=dropout, key_positions=key_positions
@@ -158,7 +158,7 @@ def self_projections(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, 
 def self_attention(
     x: Tensor, weights: SelfAttentionWeights, mask: Tensor | None = None, dropout: float = 0.0, causal: bool = False
 ) -> Tensor:
-    """Compute self-attention ``(B, T, C)`` of ``x`` ``(B, T, C)``."""
+    """Compute self-attention of ``x`` ``(B, T, C)``."""
     return attend(*self_projections(x, weights), weights, mask, dropout, causal)
 
 
@@ -188,7 +188,7 @@ def cross_attention(
     dropout: float,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention ``(B, T, C)`` of ``x`` ``(B, T, C)`` to the keys and values of another sequence."""
+    """Compute attention of ``x`` ``(B, T, C)`` to the keys and values of another sequence."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return attend(q, *keys_values, weights, mask, dropout, False, key_positions)
 
@@ -196,6 +196,6 @@ def cross_attention(
 def cross_step(
     x: Tensor, memory: AttentionState, weights: CrossAttentionWeights, mask: Tensor | None, position: int
 ) -> Tensor:
-    """Compute cross-attention ``(B, 1, C)`` of one target position ``(B, 1, C)``."""
+    """Compute cross-attention of one target position ``(B, 1, C)``."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return join_heads(weights.kind.read(q, memory, mask, position), weights.out_proj)

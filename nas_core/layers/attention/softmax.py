@@ -68,9 +68,7 @@ SOFTMAX = SoftmaxAttention()
 
 
 def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, causal: bool) -> Tensor:
-    """Return the bias ``(B, H, T, S)`` of attention scores by relative positions. It is -inf at masked keys.
-
-    Shaw et al. 2018, "Self-Attention with Relative Position Representations", equation 5, keys only.
+    """Return the bias ``(B, H, T, S)`` of attention scores by relative positions (Shaw et al. 2018, keys only).
 
     Args:
         q: queries ``(B, H, T, D)`` of the last T of S positions.
@@ -90,7 +88,6 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
 
 
 def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute softmax attention ``(B, H, T, D)`` in float32, as reference."""
     scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
-"""Smallest denominator. The output is 0 for queries without positive elements."""
+"""Smallest denominator."""
 NORMALIZE = ("denominator", "rms", "layer")
 """Normalisations of the weighted sum of values.
 
@@ -27,7 +27,7 @@ def working_dtype(x: Tensor) -> torch.dtype:
 
 
 def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """Normalise weighted sums of values ``(..., D)``. ``weights`` are the sums of weights ``(..., 1)``."""
+    """Normalise weighted sums of values ``(..., D)`` with the sums of weights ``(..., 1)``."""
     if normalize == "denominator":
         assert weights is not None
         return sums / weights.clamp(min=eps)
@@ -60,13 +60,10 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
 
 def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Return positions and maximum lengths if the maximum length is each sequence's number of tokens.
-
-    Args:
-        x: ``(B, H, T, D)``.
+    """Return positions and maximum length if the maximum length is each sequence's number of tokens.
 
     Returns:
-        ``(T,)`` and T without a mask, otherwise ``(B, T)`` and ``(B, 1)``. Padding is not counted.
+        ``(T,)`` and T without a mask, otherwise ``(B, T)`` and ``(B, 1)``.
     """
     if key_mask is None:
         return torch.arange(x.shape[2], device=x.device), x.shape[2]
@@ -84,7 +81,7 @@ def check(
     normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> None:
-    """Raise ``ConfigError`` for unsupported shapes, dtypes or lengths. Values of positions are not checked."""
+    """Raise ``ConfigError`` for unsupported shapes, dtypes or lengths."""
     if (
         not q.ndim == k.ndim == v.ndim == 4
         or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1])
@@ -123,8 +120,7 @@ def check(
 
 
 def check_length(length: int, max_length: int) -> None:
-    """Raise ``ConfigError`` for a length above ``max_length``, where weights would be negative."""
-    if length > max_length:
+    if length > max_length:  # weights would be negative
         raise ConfigError(
             f"sequence of length {length} exceeds max_length {max_length} of linear attention; shorten it, or build the"
             " model with a larger max_length"

@@ -138,13 +138,13 @@ def chosen_form(
 ) -> str:
     """Return the implementation that ``auto`` selects.
 
-    - ``chunked`` if exporting: exporters do not support custom autograd functions.
+    - ``chunked`` if exporting.
     - ``streaming`` without CUDA.
     - ``dense`` if it is less work: ``T * S <= 2 * D * (T + S)``.
     - ``fla`` if installed, for causal attention in 16 bits with at least 1,024 keys.
     - ``chunked`` otherwise.
     """
-    if exporting:
+    if exporting:  # exporters do not support custom autograd functions
         return "chunked"
     if device_type != "cuda":
         return "streaming"
@@ -216,7 +216,6 @@ def dense_attention(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute linear attention ``(B, H, T, Dv)`` over all pairs of positions."""
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
     # Not a float16 product: its gradient is divided by up to eps.
@@ -291,7 +290,6 @@ def _features(x: Tensor, table: CosTable) -> Tensor:
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
-    """Return the sum of all earlier blocks for each block."""
     # Without subtraction: rounding errors of later values must not reach earlier outputs.
     return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
@@ -314,7 +312,7 @@ def fla_sums(
     max_length: int | None,
     causal: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Compute :func:`chunked_sums` of causal attention with the kernels of flash-linear-attention."""
+    """Compute :func:`chunked_sums` with the kernels of flash-linear-attention."""
     if not q.is_cuda or q.dtype == torch.float64:
         raise ConfigError(
             f"form 'fla' got queries of {q.dtype} on {q.device}; expected CUDA and at most 32 bits, or use form='auto'"
@@ -333,12 +331,11 @@ def fla_sums(
 
 
 def factor_dtype(x: Tensor) -> torch.dtype:
-    """Return the dtype of factors of matrix products: bfloat16 or float64 for such inputs, otherwise float32."""
+    """Return the dtype of matrix products: bfloat16 or float64 for such inputs, otherwise float32."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
 
 
 def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
-    """Return cumulative sums in dtype ``exact``."""
     # cumsum(dtype=) accumulates gradients in the input's dtype; on CUDA, a bfloat16 sum of ones stops at 256.
     return x.to(exact).cumsum(dim)
 
@@ -351,8 +348,6 @@ def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 class _TF32Product(torch.autograd.Function):
-    """Batched matrix product in TF32, forward and backward."""
-
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         ctx.save_for_backward(a, b)

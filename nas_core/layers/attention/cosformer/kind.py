@@ -1,7 +1,4 @@
-"""Linear attention (cosFormer) as an attention mechanism of elastic models.
-
-Shapes: B batch, H heads, D head dim.
-"""
+"""Linear attention (cosFormer) as an attention mechanism of elastic models."""
 
 from __future__ import annotations
 
@@ -32,8 +29,7 @@ from nas_core.layers.torch_modes import without_autocast
 class CosformerState:
     """Decoding state of linear attention: sums over all past keys and values. Its size is constant.
 
-    For self-attention, call :meth:`step` at each position. For cross-attention, create it with :meth:`of` and call
-    :meth:`read`.
+    Self-attention calls :meth:`step` at each position. Cross-attention calls :meth:`of`, then :meth:`read`.
 
     Args:
         sums: ``(B, H, 2D, Dv)``, sums of key features times values.
@@ -176,7 +172,6 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute attention ``(B, H, T, D)``. Dropout is ignored."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions, normalize=self.normalize,

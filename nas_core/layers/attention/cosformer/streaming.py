@@ -22,12 +22,9 @@ class _Plan(NamedTuple):
     query: CosTable
     key: CosTable
     mask: Tensor | None
-    """``(B, 1, S, 1)``, 1 at tokens."""
-    causal: Tensor | None
-    """Cosines within a block ``(C, C)``, 0 above the diagonal. None if not causal."""
+    causal: Tensor | None  # cosines within a block (C, C), 0 above the diagonal; None if not causal
     block: int
-    smallest: float | None
-    """Smallest denominator of outputs. None without division."""
+    smallest: float | None  # smallest denominator of outputs; None without division
 
     def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
@@ -45,7 +42,6 @@ def streamed(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute linear attention ``(B, H, T, Dv)``. For arguments, see ``cosformer_attention``."""
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
     if causal:
@@ -101,8 +97,6 @@ class _Streamed(torch.autograd.Function):
 
 
 class _Incoming:
-    """Gradients of outputs and of sums of weights, for one block at a time."""
-
     def __init__(
         self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
     ) -> None:
@@ -139,7 +133,6 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
 
 
 def _turned(x: Tensor, table: CosTable) -> Tensor:
-    """Return features ``(B, H, C, 2D)``: x times sine and x times cosine."""
     width = x.shape[-1]
     products = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, table.sin, out=products[..., :width])
