@@ -176,11 +176,7 @@ def _check_acyclic(edges: NDArray[np.int64], nodes: int) -> None:
 
 
 def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
-    """Convert to an array of integers.
-
-    Args:
-        name: name of the values in error messages.
-    """
+    """Convert to an array of integers. Error messages contain ``name``."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -191,12 +187,7 @@ def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
 
 
 def operation_indices(values: Any, count: int, benchmark: str) -> NDArray[np.int64]:
-    """Validate operation indices, and return them as array.
-
-    Args:
-        count: number of operations.
-        benchmark: name in error messages.
-    """
+    """Validate operation indices below ``count``. Error messages contain ``benchmark``."""
     indices = whole_numbers(values, "operations")
     if len(wrong := indices[(indices < 0) | (indices >= count)]):
         raise unknown_choice(f"operation index of {benchmark}", int(wrong[0]), range(count))

@@ -230,7 +230,7 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
         operations: an :class:`Operation`, or a name for :func:`operation_named`, for each operation index.
 
     Raises:
-        GraphError: A name is unknown, or an operation index has no description.
+        GraphError: a name is unknown, or an operation index has no description.
     """
     if isinstance(graphs, Graph):
         return described([graphs], operations)[0]

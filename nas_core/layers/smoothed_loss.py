@@ -34,8 +34,7 @@ class RowLosses(Protocol):
         """Largest absolute gradient with respect to a logit."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """Return sums over the rows and, if requested, the gradient of the first sum with respect to ``logits`` ``(n,
-        V)``.
+        """Return sums over the rows and, if requested, the gradient of the first sum by ``logits`` ``(n, V)``.
 
         ``logits`` may be overwritten.
         """

@@ -1,4 +1,4 @@
-"""Helpers to export decoding steps, whose inputs and outputs include the tensors of decoding states."""
+"""Export of decoding steps, whose inputs and outputs include decoding states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Weights = SelfAttentionWeights | CrossAttentionWeights
 
 
 class StepTables(nn.Module):
-    """Base class of exported decoding steps. It stores the constants that attention looks up by position."""
+    """Base class of exported decoding steps, with the constants that attention looks up by position."""
 
     def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:
         self.kinds = list(dict.fromkeys(kinds))
@@ -40,7 +40,7 @@ def _described(weights: Weights, length: str = "past") -> tuple[StateValue, ...]
 
 
 def state_values(name: str, layer: int, weights: Weights, length: str = "past") -> list[Value]:
-    """Describe the tensors of one layer's decoding state. ``length`` names the dimension of past positions."""
+    """Describe the tensors of a layer's decoding state. ``length`` names the dimension of past positions."""
     return [
         Value(f"{name}_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
         for value in _described(weights, length)

@@ -18,7 +18,7 @@ class Part:
     name: str
     dim: int
     blocks: int = 1
-    """Number of consecutive copies of the axis, such as 3 for fused queries, keys and values."""
+    """Number of copies of the axis in a row, such as 3 for fused queries, keys and values."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,16 @@ class ElasticForm(Protocol):
     """Axes and layers of a network kind, implemented in ``nas_core.models.<kind>.elastic``."""
 
     def sides(self, net: Any) -> dict[str, int]:
-        """Return the number of layers per side: ``{"encoder": 6, "decoder": 6}``, or ``{"": 12}`` for one stack."""
+        """Return layers per side: ``{"encoder": 6, "decoder": 6}``, or ``{"": 12}`` for one stack."""
 
     def axes(self, net: Any) -> tuple[Axis, ...]:
         """Return all axes of a network."""
 
     def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-        """Return the subnet with only the layers ``kept``: indices per side. Sides not in ``kept`` keep all layers."""
+        """Return the subnet with only the layers ``kept``, as indices by side.
+
+        Sides that are not in ``kept`` have all layers.
+        """
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
         """Set the order of each side's layers by decreasing importance."""
@@ -76,8 +79,8 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
     """Return the axes within a layer: hidden units, and the heads of each attention.
 
     Args:
-        name: name of the layer in messages.
-        prefix: prefix of the layer in the state dict.
+        name: layer in messages.
+        prefix: layer in the state dict.
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])

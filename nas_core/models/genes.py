@@ -29,12 +29,12 @@ class StackGenes:
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Raise ``SpaceError`` unless options are integers of at least ``least``, and only one if constant."""
+        """Raise ``SpaceError`` unless options are integers of at least ``least``, and single if constant."""
         expected = f"an integer above {least - 1}" if least else "an integer of at least 0"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Raise ``SpaceError`` unless options are above 0, and only one if constant."""
+        """Raise ``SpaceError`` unless options are above 0, and single if constant."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -46,7 +46,6 @@ class StackGenes:
             raise SpaceError(f"space {space.name!r} has {gene} = {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        """Raise ``UnknownChoiceError`` for attention that is unknown or does not support the place."""
         for name in self.wrong_attention(space):
             raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
 

@@ -34,19 +34,19 @@ class SpacePart:
 class ModelKind(ABC):
     """Base class of network kinds: how to validate, build, count and time the architectures of a search space.
 
-    Subclasses are stateless. Kinds of networks that run in one pass derive from :class:`OnePassKind`.
+    Subclasses are stateless.
     """
 
     name: str
     """Name in the registry, commands and files."""
     genes: tuple[str, ...]
-    """Genes of each architecture. A search space with these genes belongs to this kind."""
+    """Genes of each architecture. A space with these genes belongs to this kind."""
     counted: str
     """What :meth:`params_m` counts, such as "parameters without embeddings"."""
     attributes: tuple[str, ...]
     """Column names of ``attributes`` in graphs."""
     workload_config: type[Any]
-    """Settings of the latency workload: a frozen dataclass of numbers or strings with defaults."""
+    """Settings of the latency workload: a frozen dataclass with defaults."""
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class ModelKind(ABC):
         """Operation names in graphs, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Return the largest operation index in graphs of a space, plus 1. By default, all operations count."""
+        """Return the largest operation index in graphs of a space, plus 1. By default, the number of operations."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
@@ -70,27 +70,23 @@ class ModelKind(ABC):
         """Return the number of parameters in millions, by formula.
 
         Raises:
-            ArchitectureError: A gene is missing or has the wrong type.
+            ArchitectureError: a gene is missing or has the wrong type.
         """
 
     @abstractmethod
     def flops_g(self, architecture: Architecture) -> float:
-        """Return FLOPs of one pass in billions, by formula.
-
-        Raises:
-            ArchitectureError: A gene is missing or has the wrong type.
-        """
+        """Return FLOPs of one pass in billions, by formula."""
 
     def weights(self, architecture: Architecture, config: Any) -> int:
         """Count all weights in the latency workload, including embeddings and classifier."""
         return round(1e6 * self.params_m(architecture))
 
     def live(self, architecture: Architecture, config: Any) -> int:
-        """Count elements of activations at their peak in the latency workload. By default 0."""
+        """Count elements of activations at their peak in the latency workload."""
         return 0
 
     def cache(self, architecture: Architecture, config: Any) -> int:
-        """Count elements of the decoding cache after the last step of the latency workload.
+        """Count elements of the decoding cache after the latency workload.
 
         Raises:
             ConfigError: the networks do not decode (default).
@@ -102,11 +98,7 @@ class ModelKind(ABC):
         return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
 
     def cache_mb(self, architecture: Architecture, config: Any) -> float:
-        """Return the size of the decoding cache in fp32, in 10^6 bytes.
-
-        Raises:
-            ConfigError: the networks do not decode.
-        """
+        """Return the size of the decoding cache in fp32, in 10^6 bytes."""
         return BYTES * self.cache(architecture, config) / 1e6
 
     @abstractmethod
@@ -131,42 +123,28 @@ class ModelKind(ABC):
 
     @abstractmethod
     def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
-        """Return the networks of the latency workload for ONNX export.
-
-        Raises:
-            ArchitectureError: the architecture is outside the space.
-        """
+        """Return the networks of the latency workload for ONNX export."""
 
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
         """Return a static network and ``batch`` random training inputs, for zero-cost proxies.
 
-        The only or last output of the network is logits ``(B, .., classes)``.
+        The only or last output is logits ``(B, .., classes)``.
 
         Raises:
             ConfigError: the kind has no training pass (default).
-            ArchitectureError: the architecture is outside the space.
         """
         raise ConfigError(
             f"{self.name} networks have no training pass for proxies; implement {type(self).__name__}.training_pass"
         )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return the values of genes per layer, for reports: ``{side: {gene: values}}``.
-
-        Raises:
-            ArchitectureError: no gene has one value per layer.
-        """
+        """Return the values of genes per layer, for reports: ``{side: {gene: values}}``."""
         return layered_genes(architecture)
 
     def config(self, settings: Mapping[str, Any]) -> Any:
-        """Create settings of the latency workload, with defaults for missing ones.
-
-        Raises:
-            UnknownChoiceError: A setting is unknown.
-            ConfigError: A value has the wrong type.
-        """
+        """Create settings of the latency workload, with defaults for missing ones."""
         return config_from(self.workload_config, settings, f"setting of the workload of {self.name} networks")
 
     def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,7 +223,7 @@ def fitting_kind(value: SearchSpace | Architecture) -> ModelKind | None:
 
     Raises:
         ConfigError: several kinds match.
-        SpaceError, UnknownChoiceError: the kind does not support an option of the space.
+        SpaceError: the kind does not support an option of the space.
     """
     names = _genes(value)
     kinds = [kind for _, kind in KINDS.items() if names.issuperset(kind.genes)]
@@ -265,7 +243,6 @@ def kind_of(value: SearchSpace | Architecture) -> ModelKind:
     Raises:
         SpaceError, ArchitectureError: no kind matches.
         ConfigError: several kinds match.
-        UnknownChoiceError: the kind does not support an option of the space.
     """
     if kind := fitting_kind(value):
         return kind
@@ -294,11 +271,7 @@ def flops_g(architecture: Architecture) -> float:
 
 
 def workload_of(described: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
-    """Return network kind and workload settings from :meth:`ModelKind.described`, or None if the kind is unknown.
-
-    Raises:
-        ConfigError: A setting is unknown.
-    """
+    """Return network kind and workload settings from :meth:`ModelKind.described`, or None if the kind is unknown."""
     settings = dict(described)
     name = settings.pop("kind", None)
     if name not in KINDS.names():

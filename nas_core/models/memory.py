@@ -1,7 +1,4 @@
-"""Formulas for memory of networks, in tensor elements.
-
-Shapes: C channels, H heads, D head dim.
-"""
+"""Formulas for memory of networks, in tensor elements."""
 
 from __future__ import annotations
 
@@ -43,6 +40,6 @@ def attention_numbers(
     clip: int = 0,
     causal: bool = False,
 ) -> int:
-    """Count elements of self-attention's activations at their peak, including the decoding state if causal."""
+    """Count elements of self-attention's activations at their peak, and of its decoding state if causal."""
     held = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
     return batch * length * (4 * qkv + width) + held

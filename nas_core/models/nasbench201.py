@@ -1,7 +1,4 @@
-"""Networks of NAS-Bench-201 cells (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
-
-Shapes: B batch, C channels.
-"""
+"""Networks of NAS-Bench-201 cells (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class TokenStack(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static subnet, as copies."""
+        """Return the state dict of the static subnet."""
         subnet = select_eval(self, architecture)
         tables = {"embedding.weight": subnet.embedding, "reference_width": self.reference_width}
         if self.output is not None:

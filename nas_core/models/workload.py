@@ -39,7 +39,7 @@ class Convertible(Protocol):
 
 
 class OnePassWorkload:
-    """Latency workload of a network with constant inputs. Its only part is ``network``."""
+    """Latency workload of a network with constant inputs, in one part ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()
@@ -62,7 +62,7 @@ class OnePassWorkload:
 
 
 class SubnetWorkload:
-    """Base class of latency workloads of one architecture. Its weights are selected once."""
+    """Base class of latency workloads of one architecture."""
 
     def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
         self._net: Any = net.to(device).eval()
@@ -83,7 +83,7 @@ class SubnetWorkload:
 
 
 class OnePassSubnetWorkload(SubnetWorkload):
-    """Latency workload of one architecture with a constant input. Its only part is ``network``.
+    """Latency workload of one architecture with a constant input, in one part ``network``.
 
     Args:
         run: function from (network, subnet, input) to the output.

@@ -81,8 +81,9 @@ def cosformer_wmt14_en_de() -> SearchSpace:
 
 
 def found_translation(name: str) -> Architecture:
-    """Return an architecture of Table 3 of the mFormer paper. Sizes of single layers are chosen to match the printed
-    sums.
+    """Return an architecture of Table 3 of the mFormer paper.
+
+    Sizes of single layers are chosen to match the printed sums.
 
     Args:
         name: ``mformer`` (both attention types in the encoder), ``cosformer`` (linear) or ``transformer`` (softmax).

@@ -35,7 +35,7 @@ class SearchSpace:
         fixed: genes with a constant value.
 
     Raises:
-        SpaceError: A name occurs twice, or ``per`` of a choice does not name an integer gene.
+        SpaceError: a name occurs twice, or ``per`` of a choice does not name an integer gene.
     """
 
     def __init__(self, name: str, choices: Sequence[Choice], fixed: Mapping[str, Option] | None = None) -> None:

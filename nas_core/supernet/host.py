@@ -221,7 +221,7 @@ def hosts() -> dict[str, Host | MissingHostError]:
 
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """Yield the items of :func:`hosts`. Each host is imported only when it is reached."""
+    """Yield the items of :func:`hosts`. Each host is imported only when reached."""
     for name in ADAPTERS.names():
         try:
             adapter: Any = ADAPTERS.get(name)
@@ -234,15 +234,10 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
 
 
 def host_of(path: Path, expected: str = "the checkpoint of a trained network") -> Host:
-    """Return the host that recognises a file.
+    """Return the host that recognises a file. For errors, see :func:`open_supernet`.
 
     Args:
         expected: expected file, for error messages.
-
-    Raises:
-        DataError: the file does not exist.
-        CheckpointError: no host recognises the file.
-        MissingHostError: no host is installed.
     """
     if not path.exists():
         raise DataError(f"file {path} does not exist; give {expected}")
@@ -281,7 +276,6 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
 
 
 def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
-    """Open a checkpoint for export, with the host that recognises it."""
     return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
 
 

@@ -180,15 +180,12 @@ class Site(NamedTuple):
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """Value that is equal for equal operators."""
         return (self.kind, self.ins, self.outs, self.weight, *self.settings.items())
 
     def shape_of(self, place: int) -> Shape | None:
-        """Return the shape of an input, or None if it is absent."""
         return self.ins[place] if place < len(self.ins) else None
 
     def input(self, place: int = 0) -> Shape:
-        """Return the shape of an input, or () if it is absent."""
         return self.shape_of(place) or ()
 
     @property

@@ -165,5 +165,5 @@ def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
 def onnx_graph(
     source: Any, shapes: Shapes | None = None, batch: int | None = None, features: str = "corrected"
 ) -> Graph:
-    """Read an ONNX model as a graph. For arguments, see :func:`read_onnx`."""
+    """Read an ONNX model as a graph, see :func:`read_onnx`."""
     return read_onnx(source, shapes=shapes, batch=batch, features=features).graph

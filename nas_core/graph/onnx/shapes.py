@@ -184,7 +184,6 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return shapes and element types of tensors by name."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
         graph = inference.infer_shapes(model, data_prop=True).graph

@@ -25,7 +25,6 @@ def parameters(architecture: Architecture, classes: int = 10, channels: int = 3,
 
 
 def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> int:
-    """Count FLOPs for one image."""
     width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     patches = token_grid(architecture) ** 2
     tokens = patches + 1
@@ -37,7 +36,6 @@ def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> i
 
 
 def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
-    """Count elements of activations at their peak."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     length, batch = token_grid(architecture) ** 2 + 1, config.batch
     layers = image_layers(architecture)

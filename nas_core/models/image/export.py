@@ -1,7 +1,4 @@
-"""Export of an image network.
-
-Shapes: B batch, K classes.
-"""
+"""Export of an image network."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from nas_core.space.image import static_image_space
 
 
 class ImageModel(nn.Module):
-    """Module from images ``(B, channels, height, width)`` to logits ``(B, K)``, or to features without a classifier."""
+    """Module from images ``(B, channels, height, width)`` to logits, or to features without a classifier."""
 
     def __init__(self, net: VisionNet, architecture: Architecture) -> None:
         super().__init__()
@@ -26,7 +23,7 @@ class ImageModel(nn.Module):
 
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
-    """Return the subnet of an architecture as the part ``model`` of an export, for images of this size in pixels."""
+    """Return the subnet of an architecture as a part of an export, for images of this size in pixels."""
     static = VisionNet(static_image_space(architecture), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     module = ImageModel(static.eval(), architecture)

@@ -19,8 +19,7 @@ from nas_core.space.image import image_layers, token_grid
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")
 """Columns of ``attributes`` in graphs.
 
-They are the embedding width, heads and query width of attention, hidden units, patches per image side, pixels per patch
-side, and largest relative distance of softmax attention.
+``qkv_dim`` is the query width; ``patches`` counts patches per image side.
 """
 SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 GRAPHS = ChainGraphs(

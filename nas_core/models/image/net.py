@@ -34,7 +34,6 @@ GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTA
 
 
 def check_image_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` or ``UnknownChoiceError`` if a gene is missing or has an unsupported option."""
     if GENES.has(space, "ffn_dim"):
         GENES.check_gene(space, "ffn_dim")
     else:
@@ -70,34 +69,31 @@ class VisionConfig:
     """Settings of an image network that are not searched."""
 
     classes: int = 10
-    """Number of classes K. 0 means no classifier."""
+    """Number of classes, or 0 for no classifier."""
     channels: int = 3
-    """Channels of an image."""
     image_size: tuple[int, int] | None = None
-    """Height and width of images in pixels. Default: the space's ``image_size``."""
+    """Height and width of images in pixels. Default: the space's."""
     class_token: bool = True
     """Use a learned token before the patches."""
     registers: int = 0
-    """Number of learned tokens after the class token (Darcet et al. 2024, "Vision Transformers Need Registers")."""
+    """Number of learned tokens after the class token (Darcet et al. 2024)."""
     pool: str = "avg"
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
     """Normalisation of linear attention: ``denominator``, ``rms`` or ``layer``."""
     linear_form: str = "auto"
-    """Implementation of linear attention, one of ``nas_core.layers.attention.cosformer.forms.FORMS``."""
+    """Implementation of linear attention, see :func:`cosformer_attention`."""
     dropout: float = 0.0
-    """Dropout probability after the embedding and each sublayer."""
+    """Dropout after the embedding and each sublayer."""
     attention_dropout: float = 0.0
-    """Dropout probability of softmax attention weights."""
+    """Dropout of softmax attention weights."""
     activation_dropout: float = 0.0
-    """Dropout probability of hidden units of feed-forward layers."""
+    """Dropout of hidden units of feed-forward layers."""
     drop_path: float = 0.0
-    """Probability of skipping a sublayer for an image in the last layer. It rises linearly from 0 in the first
-    layer."""
+    """Probability of skipping a sublayer for an image. It rises linearly from 0 to this value in the last layer."""
     activation: str = "relu"
     """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
-    """Epsilon of layer norms."""
     embedding_scale: float | None = None
     """Factor of tokens before the first layer. Default: the square root of the subnet's width."""
     smooth_positions: bool = False
@@ -107,9 +103,8 @@ class VisionConfig:
     norm_after_pool: bool = False
     """Apply the last layer norm after pooling."""
     layer_order: tuple[int, ...] = ()
-    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
+    """Layer indices by decreasing importance. By default, shallower networks keep the first layers."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of feed-forward layers."""
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
@@ -118,7 +113,7 @@ class VisionConfig:
             raise ConfigError("pool is 'token' but class_token is False; use pool 'avg' or set class_token")
 
     def static(self) -> VisionConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return the settings of an extracted network."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
@@ -182,7 +177,7 @@ class VisionNet(nn.Module):
         """Return the weights of an architecture.
 
         Args:
-            validated: skip validation of the architecture, which exporters cannot trace.
+            validated: skip validation, which exporters cannot trace.
         """
         architecture = architecture if validated else self.space.validate(architecture)
         mos = self.config.mos
@@ -208,7 +203,7 @@ class VisionNet(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static subnet, as copies."""
+        """Return the state dict of the static subnet."""
         return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
@@ -253,7 +248,7 @@ class VisionNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
-        """Return tokens ``(B, N, C)`` before the first layer, and rows and columns of the patch grid."""
+        """Return tokens ``(B, N, C)`` before the first layer, and the size of the patch grid."""
         if images.ndim != 4 or images.shape[1] != self.config.channels:
             raise ConfigError(
                 f"images have shape {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)"
@@ -270,7 +265,7 @@ class VisionNet(nn.Module):
         return (x if subnet.embedding_norm is None else norm(x, subnet.embedding_norm)), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Yield tokens ``(B, N, C)`` after each layer, before the last layer norm, and the patch grid."""
+        """Yield tokens ``(B, N, C)`` after each layer, and the size of the patch grid."""
         config = self.config
         drop = Dropouts.of(self)
         x, grid = self.embed(subnet, images, drop)
@@ -291,7 +286,6 @@ class VisionNet(nn.Module):
         return self.normalised(subnet, x)
 
     def normalised(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
-        """Apply the last layer norm, unless it follows the pooling."""
         return tokens if self.config.norm_after_pool else norm(tokens, subnet.norm)
 
     def pooled(self, tokens: Tensor, weights: NormWeights) -> Tensor:
@@ -304,7 +298,6 @@ class VisionNet(nn.Module):
         return norm(x, weights) if self.config.norm_after_pool else x
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute logits ``(B, K)`` of images ``(B, channels, height, width)``, or pooled features without a
-        classifier."""
+        """Compute logits ``(B, K)`` of images ``(B, channels, height, width)``."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)

@@ -35,7 +35,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(OnePassSubnetWorkload):
-    """Latency workload of a static network with random weights. Its only part is ``network``."""
+    """Latency workload of a static network with random weights, in one part ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
@@ -47,12 +47,10 @@ class ImageWorkload(OnePassSubnetWorkload):
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
-    """Build the static network of an architecture in evaluation mode, with random weights."""
     settings = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
     return VisionNet(static_image_space(architecture), settings).eval()
 
 
 def images(architecture: Architecture, config: ImageWorkloadConfig) -> Tensor:
-    """Return random images ``(B, channels, height, width)`` of the architecture's size."""
     side = architecture.number("image_size")
     return torch.randn(config.batch, config.channels, side, side)

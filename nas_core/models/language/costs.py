@@ -35,7 +35,6 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
 
 
 def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count all parameters and sinusoidal positions in the latency workload."""
     rows, form = max(config.prompt_length, 2 * ROWS) if config.prompt_length > ROWS else ROWS, LanguageConfig()
     while config.prompt_length + config.new_tokens > rows:  # it grows step by step
         rows *= 2
@@ -44,13 +43,11 @@ def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -
 
 
 def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count elements of all decoding states after the latency workload."""
     length = config.prompt_length + config.new_tokens
     return sum(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
 
 
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count elements of activations at their peak in the latency workload."""
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     states = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):

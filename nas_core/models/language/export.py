@@ -63,9 +63,10 @@ class DecoderStep(StepTables):
 
 
 def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -> tuple[Part, Part]:
-    """Return a subnet as the parts ``prompt`` and ``decoder_step`` of an export, for at most ``longest`` tokens.
+    """Return a subnet as the parts ``prompt`` and ``decoder_step`` of an export.
 
-    The limit is lower if attention or positions have a smaller maximum length.
+    Args:
+        longest: largest number of tokens. Attention or positions may lower it.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(longest, limit)
@@ -97,12 +98,10 @@ def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -
 
 
 def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Return random inputs for a prompt of ``length`` tokens, or for the decoding step after it."""
     return tuple(value.example({"batch": batch, "length": length, "past": length}, stream) for value in part.inputs)
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    """Return metadata for a decoding loop."""
     (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",

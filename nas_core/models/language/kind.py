@@ -19,7 +19,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "context_length")
-"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width; ``context_length`` is in tokens."""
+"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 1024.0)
 GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_feed_forward", "output"), SCALES)
 
@@ -55,7 +55,6 @@ class _LanguageKind(FormulaKind):
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
-        """Return the prompt, and the decoding step at the mean past length, once per new token."""
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)

@@ -29,7 +29,6 @@ GENES = StackGenes(
 
 
 def check_language_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` or ``UnknownChoiceError`` if a gene is missing or has an unsupported option."""
     for gene in GENES.names:
         GENES.check_gene(space, gene)
     GENES.check_attention(space)
@@ -42,11 +41,11 @@ class LanguageConfig:
     tied_output: bool = True
     """Use one table for input embeddings and output projection."""
     dropout: float = 0.0
-    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
+    """Dropout after embeddings and sublayers, scaled with the subnet's width as in HAT."""
     attention_dropout: float = 0.0
-    """Dropout probability of attention weights."""
+    """Dropout of attention weights."""
     activation_dropout: float = 0.0
-    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
+    """Dropout of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
     """True for layer norm before each sublayer, False for after it."""
     final_norm: bool | None = None
@@ -56,30 +55,27 @@ class LanguageConfig:
     positions: str = "sinusoidal"
     """One of :data:`nas_core.layers.positions.POSITIONS`. Tables have ``context_length`` rows."""
     first_position: int = 0
-    """Position index of the first token. It is 2 in fairseq's transformer."""
+    """Position of the first token, 2 in fairseq's transformer."""
     embedding_scale: float | None = None
     """Factor of embeddings. Default: the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
-    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
+    """Layer indices by decreasing importance. By default, shallower networks keep the first layers."""
     padding_idx: int = 1
-    """Index of the padding token."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention. Its ``max_length`` is replaced by the space's ``context_length``."""
+    """Settings of linear attention. ``max_length`` is replaced by the space's ``context_length``."""
 
     @property
     def has_final_norm(self) -> bool:
-        """True if a layer norm follows the last layer."""
         return self.norm_first if self.final_norm is None else self.final_norm
 
     def static(self) -> LanguageConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return the settings of an extracted network."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class LanguageSubnet(NamedTuple):
-    """Weights of one architecture. Layers and norm have the parameter names of the static model."""
+    """Weights of one architecture."""
 
     embedding: Tensor
     """(V, C)"""
@@ -97,7 +93,6 @@ class LanguageCache:
         self.past, self.length = past, length
 
     def reorder(self, order: Tensor) -> None:
-        """Select the batch rows ``order`` ``(B,)``, for beam search."""
         self.past = [None if past is None else past.reorder(order) for past in self.past]
 
     def copy(self) -> LanguageCache:
@@ -195,7 +190,7 @@ class LanguageNet(TokenStack):
         return self.step_embedded(subnet, self._embed(tokens[:, None], table, position), cache)
 
     def step_embedded(self, subnet: LanguageSubnet, x: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute :meth:`step_features` for embedded tokens with positions, ``x`` ``(B, 1, C)``."""
+        """Compute :meth:`step_features` for embedded tokens ``x`` ``(B, 1, C)``."""
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
             x, cache.past[index] = layer.step(x, weights, cache.past[index])
         cache.length += 1

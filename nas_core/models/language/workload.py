@@ -32,7 +32,6 @@ class LanguageWorkloadConfig:
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
-    """Raise ``ConfigError`` if there are more tokens than the network supports."""
     length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
     if limit is not None and length > limit:
         raise ConfigError(
@@ -42,7 +41,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
 
 
 class LanguageWorkload(SubnetWorkload):
-    """Latency workload of a static network with random weights. Its parts are ``prompt`` and ``decoding``."""
+    """Latency workload of a static network with random weights, in parts ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 
@@ -67,12 +66,10 @@ class LanguageWorkload(SubnetWorkload):
         return {"prompt": self.read, "decoding": self.decode}
 
     def read(self) -> torch.Tensor:
-        """Process the prompt and return logits ``(batch, vocab)`` of the first new token."""
         features, self._cache = self._net.read(self._subnet, self._prompt)
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        """Decode the new tokens and return the last logits ``(batch, vocab)``."""
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:

@@ -14,7 +14,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, netwo
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Count the parameters of the static network, by default with RoBERTa's settings."""
+    """Count the parameters of the static network."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
@@ -50,7 +50,6 @@ def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -
 
 
 def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Count elements of activations at their peak in the latency workload."""
     width, length = network_width(architecture), timed_length(architecture, config)
     positions = config.batch * length
     layers = [

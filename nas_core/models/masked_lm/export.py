@@ -14,8 +14,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class MaskedLMModel(nn.Module):
-    """Module from tokens ``(B, T)`` to features ``(B, T, C)`` and logits ``(B, T, V)``, or ``(B, K)`` of a
-    classifier."""
+    """Module from tokens ``(B, T)`` to features ``(B, T, C)`` and logits of tokens or classes."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
         super().__init__()
@@ -37,12 +36,11 @@ def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
-    """Return a subnet as the part ``encoder`` of an export, for at most ``longest`` tokens.
-
-    The limit is lower if attention has a smaller maximum length.
+    """Return a subnet as the part ``encoder`` of an export.
 
     Args:
         head: name of a classification head. None means the token head.
+        longest: largest number of tokens. Attention may lower it.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(limit, longest)

@@ -17,7 +17,6 @@ BERT_GENES = StackGenes(
 
 
 def check_masked_lm_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` if a gene is missing or has an unsupported option."""
     if GENES.has(space, "hidden_dim"):
         check_bert_space(space)
         return
@@ -34,7 +33,6 @@ def check_masked_lm_space(space: SearchSpace) -> None:
 
 
 def check_bert_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` if a gene of BERT encoders is missing or has an unsupported option."""
     genes = BERT_GENES
     for gene in genes.names:
         genes.check_gene(space, gene)
@@ -74,7 +72,7 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
 
 
 def widest_hidden(space: SearchSpace) -> list[int]:
-    """Return the largest width of each layer, or an empty list without a gene ``hidden_dim``."""
+    """Return the largest width of each layer, or [] without a gene ``hidden_dim``."""
     if not BERT_GENES.has(space, "hidden_dim"):
         return []
     return [max(int(option) for option in row) for row in BERT_GENES.per_layer(space, "hidden_dim")]

@@ -91,7 +91,6 @@ def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | 
 
 
 def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> dict[str, Any]:
-    """Return the content of ``config.json``."""
     layers, width, config = encoder_layers(architecture), network_width(architecture), net.config
     share = width / net.positions.width
     classes = {} if head is None else {"num_labels": net.classification_heads[head].classes}
@@ -117,7 +116,7 @@ def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None =
 
 
 def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
-    """Return the tensors of ``model.safetensors`` by name. A shared table occurs once."""
+    """Return the tensors of ``model.safetensors`` by name."""
     width = subnet.embedding.shape[1]
     embeddings = {
         "word_embeddings.weight": subnet.embedding,

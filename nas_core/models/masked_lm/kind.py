@@ -17,7 +17,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
-"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width; ``length`` is in tokens."""
+"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
 GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
 

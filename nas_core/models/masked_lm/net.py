@@ -34,9 +34,8 @@ class ClassHead:
     """Settings of a sequence classifier, whose input is the first token."""
 
     name: str
-    """Name in the state dict."""
     classes: int
-    """Number of classes K, or 1 for a regression."""
+    """Number of classes, or 1 for a regression."""
     inner: int
     """Number of hidden units I, at most C."""
 
@@ -55,17 +54,16 @@ class MaskedLMConfig:
     share_embeddings: bool = True
     """Use one table for input embeddings and output projection."""
     dropout: float = 0.0
-    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
+    """Dropout after embeddings and sublayers, scaled with the subnet's width as in HAT."""
     attention_dropout: float = 0.0
-    """Dropout probability of attention weights."""
+    """Dropout of attention weights."""
     activation_dropout: float = 0.0
-    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
+    """Dropout of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
     """True for layer norm before each sublayer and after the last layer, False for after each sublayer."""
     embedding_norm: bool = True
     """Apply a layer norm after the sum of token and position embeddings."""
     norm_eps: float = 1e-5
-    """Epsilon of layer norms."""
     activation: str = "gelu"
     """Activation of feed-forward layers and token head, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     positions: str = "learned"
@@ -73,30 +71,26 @@ class MaskedLMConfig:
     stored_positions: int | None = None
     """Number of stored positions. Default: the space's ``sequence_length``."""
     first_position: int = 0
-    """Position index of the first token."""
     embedding_scale: float | None = 1.0
     """Factor of embeddings. None means the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
-    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
+    """Layer indices by decreasing importance. By default, shallower networks keep the first layers."""
     padding_idx: int = 1
-    """Index of the padding token."""
     classification_heads: tuple[ClassHead, ...] = ()
-    """Sequence classifiers."""
     pooler_activation: str = "tanh"
     """Activation of classification heads."""
     pooler_dropout: float = 0.0
-    """Dropout probability of inputs and hidden units of classification heads."""
+    """Dropout of inputs and hidden units of classification heads."""
     joined: bool = False
     """Use one matrix between layers of different widths, as in a static network."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention. Its ``max_length`` is replaced by ``linear_length``."""
+    """Settings of linear attention. ``max_length`` is replaced by ``linear_length``."""
     linear_length: int | None = None
     """Maximum length of attention that has one. None means each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
-        """Return the settings of an extracted network: no experts, joined maps, layers in order."""
+        """Return the settings of an extracted network."""
         return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
 
 
@@ -128,7 +122,7 @@ class Subnet(NamedTuple):
     """``(V, C)``, the same tensor as ``embedding`` if shared."""
     embedding_norm: NormWeights | None
     joints: tuple[Affine, ...]
-    """Linear maps around layers of different widths. Empty if all layers have the same width."""
+    """Linear maps around layers of different widths."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     head: TokenHeadWeights
@@ -150,7 +144,7 @@ class ElasticTokenHead(nn.Module):
 
 
 def token_logits(x: Tensor, weights: TokenHeadWeights, table: Tensor, activation: str) -> Tensor:
-    """Compute logits ``(..., V)`` of features ``(..., C)`` with an output table ``(V, C)``."""
+    """Compute logits ``(..., V)`` of features ``(..., C)``."""
     x = norm(ACTIVATIONS[activation](F.linear(x, *weights.dense)), weights.norm)
     return F.linear(x, table, weights.bias)
 
@@ -298,7 +292,6 @@ class MaskedLMNet(TokenStack):
         return class_logits(features, subnet.classification_heads[head], self.config.pooler_activation, dropout)
 
     def logits(self, subnet: Subnet, features: Tensor, head: str | None = None) -> Tensor:
-        """Call :meth:`classify` if ``head`` is given, otherwise :meth:`predict`."""
         return self.predict(subnet, features) if head is None else self.classify(subnet, features, head)
 
     def forward(self, subnet: Subnet, tokens: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ class MaskedLMWorkloadConfig:
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):
-    """Latency workload of a static network with random weights. Its only part is ``network``."""
+    """Latency workload of a static network with random weights, in one part ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
@@ -48,20 +48,17 @@ class MaskedLMWorkload(OnePassSubnetWorkload):
 
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
-    """Build the static network of an architecture in evaluation mode, with random weights."""
     settings = timed_config(architecture, config)
     return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, settings).eval()
 
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
-    """Return the settings of :func:`timed_net`, with the head and length of the latency workload."""
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
     return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
-    """Return random tokens ``(B, T)`` without padding."""
     return torch.randint(FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
 
 

@@ -55,7 +55,6 @@ def _feed_forward(width: int, ffn: int) -> int:
 
 
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """Count FLOPs for one sentence."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
@@ -75,7 +74,6 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
 
 
 def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count all parameters, with three embedding tables, and sinusoidal positions."""
     source, target = ROWS, ROWS
     if config.source_length > source:
         source = max(config.source_length, 2 * source)
@@ -86,7 +84,6 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 
 
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
-    """Count elements of self- and cross-attention states after the latency workload."""
     self_attention = cross_attention = 0
     for decoder_layer in decoder_layers(architecture):
         kind, cross = KINDS.get(decoder_layer.attention), KINDS.get(decoder_layer.cross_attention)
@@ -102,7 +99,6 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count elements of activations at their peak in the latency workload."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [

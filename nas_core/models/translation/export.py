@@ -125,14 +125,12 @@ def translation_parts(
 
 
 def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Return random inputs for ``source`` source tokens and ``past`` target positions."""
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
     sizes |= {"batch": batch, "past": past}
     return tuple(value.example(sizes, stream) for value in part.inputs)
 
 
 def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
-    """Return metadata for a decoding loop."""
     (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
     return {
         "kind": "translation",

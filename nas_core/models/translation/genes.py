@@ -34,7 +34,6 @@ _CHECKED = StackGenes("a translation network", GENES, (), place="")
 
 
 def check_translation_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` if a gene is missing or has an unsupported option."""
     for gene in _LAYERED:
         _options(space, gene)
         if gene in space.fixed or space.choice(gene).per is None:
@@ -85,7 +84,6 @@ def widest_queries(space: SearchSpace, gene: str) -> list[int]:
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
-    """Return the attention types of each layer, by default softmax."""
     rows = _CHECKED.options(space, gene) if _CHECKED.has(space, gene) else [("softmax",)]
     layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
     return [tuple(map(str, row)) for row in (rows if len(rows) == layers else [rows[0]] * layers)]
@@ -133,7 +131,7 @@ def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
 
 
 def cross_reads(architecture: Architecture) -> list[int]:
-    """Return the number of last encoder layers that each decoder layer attends to, from 1 to 3."""
+    """Return the number of encoder layers that each decoder layer attends to."""
     (options,), layers = _per_layer(architecture, "decoder", "arbitrary_cross"), architecture.number("encoder.layers")
     for option in options:
         if option not in READ_LAYERS:

@@ -56,12 +56,10 @@ def _kinds() -> tuple[str, ...]:
 
 
 def operations() -> tuple[str, ...]:
-    """Return operation names by index."""
     return _named(_kinds())
 
 
 def operations_of(space: SearchSpace) -> int:
-    """Return the largest operation index in graphs of a space, plus 1. Softmax and linear attention are included."""
     names = operations()
     chosen = {
         KINDS.get(kind).operation(place)
@@ -69,6 +67,7 @@ def operations_of(space: SearchSpace) -> int:
         for layer in attention_options(space, gene)
         for kind in layer
     }
+    # softmax and linear attention are always included
     return 1 + max(names.index(name) for name in (*_named(("softmax", "linear")), *chosen))
 
 
@@ -166,7 +165,6 @@ class _TranslationKind(ModelKind):
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
-        """Return the encoder, and the decoding step at the mean past length, once per target token."""
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)
@@ -188,7 +186,6 @@ class _TranslationKind(ModelKind):
         return StaticPass(self.build(space, architecture, config), architecture), (source, target)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return the genes per layer, with ``decoder.arbitrary_cross`` as number of encoder layers."""
         sides = layered_genes(architecture)
         for side, genes in sides.items():
             renamed = {"encoder layers read" if gene == "arbitrary_cross" else gene: genes[gene] for gene in genes}

@@ -57,11 +57,11 @@ class TranslationConfig:
     share_decoder_embeddings: bool = False
     """Use one table for target embeddings and output projection."""
     dropout: float = 0.0
-    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
+    """Dropout after embeddings and sublayers, scaled with the subnet's width as in HAT."""
     attention_dropout: float = 0.0
-    """Dropout probability of attention weights."""
+    """Dropout of attention weights."""
     activation_dropout: float = 0.0
-    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
+    """Dropout of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
     """True for layer norm before each sublayer, False for after it."""
     activation: str = "relu"
@@ -71,26 +71,25 @@ class TranslationConfig:
     stored_positions: tuple[int, int] = (1024, 1024)
     """Numbers of stored source and target positions."""
     first_position: int = 0
-    """Position index of the first token. It is 2 in fairseq's transformer."""
+    """Position of the first token, 2 in fairseq's transformer."""
     embedding_scale: tuple[float, float] | None = None
     """Factors of source and target embeddings. Default: the square root of the subnet's width, as in HAT."""
     encoder_order: tuple[int, ...] = ()
-    """Indices of encoder layers by decreasing importance. By default, shallower networks keep the first layers."""
+    """Encoder layer indices by decreasing importance. By default, shallower networks keep the first layers."""
     decoder_order: tuple[int, ...] = ()
-    """Indices of decoder layers by decreasing importance."""
+    """Decoder layer indices by decreasing importance."""
     padding_idx: int = 1
     """Index of the padding token in both vocabularies."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
     """Settings of linear attention. ``max_length`` applies to all attention in the decoder that has one."""
     linear_encoder_length: int | None = None
     """Maximum length of attention in the encoder that has one. None means each sentence's own length."""
     relative_length: int = 0
-    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only). 0 means none."""
+    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018), or 0."""
 
     def static(self) -> TranslationConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return the settings of an extracted network."""
         return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
 
 
@@ -163,7 +162,6 @@ class DecoderCache:
             self._select_sentences(rows)
 
     def reorder(self, order: Tensor) -> None:
-        """Select the batch rows ``order`` ``(B,)``, for beam search."""
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
             self._select_sentences(order)
@@ -335,7 +333,7 @@ class TranslationNet(nn.Module):
         )
 
     def kept_layers(self, side: str, architecture: Architecture) -> list[Any]:
-        """Return the layers of an architecture on the side ``encoder`` or ``decoder``, in execution order."""
+        """Return the layers of an architecture on the side ``encoder`` or ``decoder``."""
         order = self.config.encoder_order if side == "encoder" else self.config.decoder_order
         layers = self.encoder_layers if side == "encoder" else self.decoder_layers
         return kept_layers(layers, architecture.number(f"{side}.layers"), order)
@@ -349,7 +347,7 @@ class TranslationNet(nn.Module):
         return self.source_embedding.select(source), table, output
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static subnet, as copies."""
+        """Return the state dict of the static subnet."""
         subnet: Subnet = select_eval(self, architecture)
         tensors = named_tensors(subnet)
         state = {name: tensor for name, tensor in tensors if not name.endswith("embedding") and name != "output"}
@@ -461,7 +459,7 @@ class TranslationNet(nn.Module):
         return self.step_embedded(subnet, self._embed(1, tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute :meth:`step_features` for embedded tokens with positions, ``x`` ``(B, 1, C)``."""
+        """Compute :meth:`step_features` for embedded tokens ``x`` ``(B, 1, C)``."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(

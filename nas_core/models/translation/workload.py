@@ -37,7 +37,7 @@ class TranslationWorkloadConfig:
 
 
 class TranslationWorkload(SubnetWorkload):
-    """Latency workload of a static network with random weights. Its parts are ``encoder`` and ``decoder``."""
+    """Latency workload of a static network with random weights, in parts ``encoder`` and ``decoder``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
@@ -63,7 +63,6 @@ class TranslationWorkload(SubnetWorkload):
         self._memory = self._net.encode(self._subnet, self._source)
 
     def decode(self) -> torch.Tensor:
-        """Decode T steps of the last encoded sentence and return the last logits ``(beam, target_vocab)``."""
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:

@@ -14,11 +14,10 @@ RECOVERY = 20
 """Number of updates before an evaluation if no network works without a layer."""
 MOST_TRIED = 12
 """Largest depth of an encoder or decoder whose layers are all evaluated again after each removal."""
+# Beyond it, losses do not rank layers: on Multi30k, networks with one of three decoder layers have 7.0, 6.6 and 9.6
+# nats, but 3.0, 2.4 and 2.4 after 100 updates.
 BROKEN = 1.0
-"""Largest rise of the loss in nats at which a network is evaluated without updates.
-
-For larger rises, losses do not rank layers correctly.
-"""
+"""Largest rise of the loss in nats at which networks are evaluated without updates."""
 MOST_RECOVERED = 6
 """Largest depth at which networks are evaluated after updates, because of the cost."""
 
@@ -33,14 +32,14 @@ def depth_order(
 ) -> dict[str, tuple[int, ...]]:
     """Return the layers of each side (such as encoder and decoder) by decreasing importance.
 
-    The layer with the lowest loss after its removal is removed first. Sides are ordered independently. Sides with more
-    than :data:`MOST_TRIED` layers are evaluated only once.
+    The layer with the lowest loss after its removal is removed first. Sides with more than :data:`MOST_TRIED` layers
+    are evaluated only once.
 
     Args:
         sides: number of layers of each side.
         loss: function from the layers of each side to the loss of the network.
-        recovered: like ``loss``, after a few updates. It is used for the last :data:`MOST_RECOVERED` layers if every
-            loss rises by more than :data:`BROKEN`.
+        recovered: like ``loss``, after a few updates. Used for at most :data:`MOST_RECOVERED` layers if each loss rises
+            by more than :data:`BROKEN`.
         shallowest: smallest number of layers of each side. Default: 1.
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
@@ -68,8 +67,7 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
 
 
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the mean loss of the largest subnet with only the layers ``kept``. Sides not in ``kept`` have all
-    layers."""
+    """Return the mean loss of the largest subnet with only the layers ``kept``, by side."""
     net = trained.net
     training = net.training
     net.eval()

@@ -2,9 +2,9 @@
 
 Each layer learns the output of the trained attention from its inputs, without labels (Zhang et al. 2025, "LoLCATs: On
 Low-Rank Linearizing of Large Language Models", section 3.1). Unlike there, projections are trained instead of feature
-maps. The output projection is first solved in closed form.
+maps.
 
-Shapes: N positions without padding, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
+Shapes: B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
 """
 
 from __future__ import annotations
@@ -185,9 +185,9 @@ def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float
 
 
 def _sums(weights: AttentionWeights, recorded: Recorded) -> tuple[Tensor, ...]:
-    """Return sums over positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T."""
     with Taps({"out": weights.out_proj.weight}, inputs=True) as taps:
         output = computed(weights, recorded)
+    # sums over positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T
     h = taps.inputs["out"][0][recorded.counted].double()
     y = (recorded.output - output)[recorded.counted].double()
     return recorded.counted.sum(), h.sum(0), y.sum(0), h.T @ h, h.T @ y
@@ -248,7 +248,6 @@ def _memory(recorded: Recorded) -> Tensor:
 
 
 def _moments(inputs: Sequence[Tensor]) -> Tensor:
-    """Return second moments ``(C + 1, C + 1)`` of inputs ``(N, C)`` with an additional 1 for the bias."""
     ones = (torch.nn.functional.pad(x.double(), (0, 1), value=1.0) for x in inputs)
     total = torch.stack([x.T @ x for x in ones]).sum(0)
     moments: Tensor = total / total[-1, -1].clamp(min=1.0)
@@ -264,6 +263,5 @@ def _root(moments: Tensor) -> Tensor:
 
 
 def _with_negatives(rows: Tensor) -> Tensor:
-    """Return the first half of the rows, their negatives, and one more row if their number is odd."""
     half = len(rows) // 2
     return torch.cat([rows[:half], -rows[:half], rows[half : half + len(rows) % 2]])

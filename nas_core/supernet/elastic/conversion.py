@@ -113,7 +113,7 @@ def convert(
             copies.
 
     Raises:
-        ConfigError: A setting is invalid, or the file exists.
+        ConfigError: a setting is invalid, or the file exists.
         DataError: there is no data for calibration.
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0

@@ -65,7 +65,6 @@ def importance(
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
-    """Return name, input and gradient of the input for each call of linear layers with these weights."""
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
     read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
@@ -83,12 +82,11 @@ def _add_squares(
 
 
 def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], axes: Sequence[Axis]) -> None:
-    """Add first-order changes of the loss. An input of several layers counts once."""
     axis_of = {name: axis for axis in axes for name in axis.read_by}
     seen: set[tuple[str, int]] = set()
     for name, x, gradient in recorded:
         axis = axis_of[name]
-        if (axis.name, x.data_ptr()) in seen:
+        if (axis.name, x.data_ptr()) in seen:  # an input of several layers counts once
             continue
         seen.add((axis.name, x.data_ptr()))
         change = (x * gradient).float()

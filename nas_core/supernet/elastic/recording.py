@@ -1,7 +1,4 @@
-"""Recording of inputs and outputs of attention layers on calibration data.
-
-Shapes: B batch, T/S length of queries and keys, C channels.
-"""
+"""Recording of inputs and outputs of attention layers on calibration data."""
 
 from __future__ import annotations
 

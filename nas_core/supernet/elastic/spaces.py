@@ -27,7 +27,6 @@ def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, 
 
 
 def depths(layers: int, share: float = DEPTHS) -> tuple[int, ...]:
-    """Return all depths from the trained one down to ``share`` of it, rounded up."""
     return tuple(range(layers, max(1, math.ceil(layers * share)) - 1, -1))
 
 

@@ -54,7 +54,6 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 
 
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
-    """Return the genes of a trained network, without attention. ``fixed`` are additional genes."""
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
 

@@ -47,7 +47,6 @@ def auto_space(
 
 
 def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:
-    """Return the genes of a trained network, without attention."""
     genes: dict[str, Any] = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     for side, sizes in (("encoder", encoder), ("decoder", decoder)):
         genes |= {f"{side}.embed_dim": sizes.embed_dim, f"{side}.layers": sizes.layers}

@@ -51,7 +51,6 @@ def distillation_loss(
 
 
 def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Compute the mean of :func:`distillation_loss` by its definition, as reference."""
     p = (teacher_logits.float() / temperature).softmax(-1)
     q = (student_logits.float() / temperature).softmax(-1)
     return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
@@ -88,7 +87,6 @@ def top_k_distillation_loss(
 
 
 def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, temperature: float = 1.0) -> Tensor:
-    """Compute the mean of :func:`top_k_distillation_loss` by its definition, as reference."""
     q = (student_logits.float() / temperature).softmax(-1)
     q_top = q.gather(-1, teacher.indices)
     p_top = teacher.probabilities.float()

@@ -73,7 +73,7 @@ def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
 
 
 def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the probabilities of logits ``features @ table.T``, with features ``(N, C)`` and table ``(V, C)``."""
+    """Return the probabilities of logits ``features @ table.T``."""
     kind = product_type(features)
     exact = torch.promote_types(kind, torch.float32)
     with torch.no_grad(), without_autocast(features):
@@ -87,8 +87,7 @@ def projected_probabilities(features: Tensor, table: Tensor, temperature: float 
 
 
 def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of logits ``features @ table.T``, with features ``(N, C)`` and table ``(V,
-    C)``."""
+    """Return the ``k`` most probable words of logits ``features @ table.T``."""
     kind = product_type(features)
     with torch.no_grad(), without_autocast(features):
         features, table = features.to(kind), table.to(kind)
@@ -183,7 +182,6 @@ def naive_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Compute :func:`projected_distilled_loss` by its definition, as reference."""
     target_loss, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
     if isinstance(teacher, TopK):
@@ -227,8 +225,6 @@ class _Distilled(NamedTuple):
     def _against(
         self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return KL(teacher || student) of rows, and the student's probabilities minus ``share`` times the
-        teacher's."""
         if not isinstance(self.teacher, TopK):
             p, negative_entropy = (
                 self.teacher.of_rows(rows)

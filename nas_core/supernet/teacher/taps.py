@@ -70,6 +70,5 @@ class Taps(TorchFunctionMode):
 
 
 def _place(weight: Tensor) -> object:
-    """Return a key of a tensor's memory. It is equal for equal views of one parameter."""
     address = weight.data_ptr() if weight.device.type != "meta" else 0
     return (address, weight.device, tuple(weight.shape), weight.stride()) if address else id(weight)

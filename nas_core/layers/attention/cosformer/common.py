@@ -51,7 +51,7 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
     Args:
         positions: ``(T,)`` or ``(B, T)``.
-        max_length: A number, or one per sequence ``(B, 1)``.
+        max_length: a number, or one per sequence ``(B, 1)``.
     """
     longest = max_length.double() if isinstance(max_length, Tensor) else max_length
     angles = positions.double() * (math.pi / 2 / longest)

@@ -21,7 +21,7 @@ CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 class _Plan(NamedTuple):
     query: CosTable
     key: CosTable
-    mask: Tensor | None
+    mask: Tensor | None  # (B, 1, S, 1), 1 at tokens
     causal: Tensor | None  # cosines within a block (C, C), 0 above the diagonal; None if not causal
     block: int
     smallest: float | None  # smallest denominator of outputs; None without division
