@@ -298,7 +298,7 @@ def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> t
     rows, columns = first.shape
     if rank > min(rows, columns):
         raise ConfigError(
-            f"rank of experts is {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
+            f"experts have rank {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
             f" {min(rows, columns)}, or 0 for full rank"
         )
     bound = columns**-0.5

@@ -51,7 +51,7 @@ SPACES = [
     (lambda: changed("mformer_cifar10_small", relative_clip=[-1]), SpaceError, "-1"),
     (lambda: changed("roberta_small", ffn_dim=[0]), SpaceError, "ffn_dim = 0"),
     (lambda: changed("roberta_small", attention=["sharp"]), SpaceError, "'sharp'"),
-    (lambda: bert(heads=[5]), SpaceError, "16, which 5 heads"),
+    (lambda: bert(heads=[5]), SpaceError, "16, not divisible by 5 heads"),
     (lambda: bert(ffn_dim=[8]), SpaceError, "ffn_dim and ffn_ratio"),
     (lambda: SearchSpace("wrong", UNEQUAL, {"heads": 4, "ffn_dim": 8, "sequence_length": 8}), SpaceError, "outer_dim"),
     (lambda: SearchSpace("wrong", [Choice.make("width", [1, 2])]), SpaceError, "matches no kind"),
