@@ -46,7 +46,7 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     adjacency = graph.adjacency[None]
     keep = on_paths(adjacency)
     if not keep.any():
-        raise AbsentCellError("cell has no path from input to output, so it is not in NAS-Bench-101; skip it")
+        raise AbsentCellError("cell has no path from input to output and is not in NAS-Bench-101; skip it")
     return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 
@@ -74,7 +74,9 @@ def _check(graphs: Graphs) -> None:
         if len(wrong := np.flatnonzero((graphs.ops == kind) != expected)):
             cell = int(np.searchsorted(last, wrong[0]))
             names = [OPERATIONS[index] for index in graphs.ops[first[cell] : last[cell] + 1]]
-            raise GraphError(f"cell {cell} has operations {names}; expected 'input' only first and 'output' only last")
+            raise GraphError(
+                f"cell {cell} has operations {names}; expected exactly one 'input' first and one 'output' last"
+            )
     last_node = np.repeat(graphs.sizes - 1, graphs.edge_counts)
     backward = (graphs.edges[:, 1] == 0) | (graphs.edges[:, 0] == last_node)
     if len(wrong := np.flatnonzero(backward)):
@@ -87,7 +89,7 @@ def _small(graphs: Graphs) -> Graphs:
     if len(wrong := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
         cell = int(wrong[0])
         raise AbsentCellError(
-            f"cell {cell} has {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges, NAS-Bench-101 at most"
-            f" {NODES} and {EDGES}; skip it, or create a Graph"
+            f"cell {cell} has {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges; expected at most {NODES}"
+            f" and {EDGES} as in NAS-Bench-101, skip it or create a Graph"
         )
     return described(graphs, OPERATIONS)

@@ -74,8 +74,8 @@ class MoSConfig:
             raise unknown_choice("initialisation of experts (--mos-start)", self.start, EXPERT_INITS)
         if self.rank < 0 or (self.rank and self.experts < 2):
             raise ConfigError(
-                f"rank is {self.rank} for {self.experts} experts; expected 0 (full rank), or more with at least 2"
-                " experts"
+                f"rank is {self.rank} with {self.experts} experts; expected at least 0, and at least 2 experts if it is"
+                " above 0"
             )
 
     @property

@@ -80,7 +80,7 @@ class Choice:
         rows = [tuple(row) for row in options] if any(nested) else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
             raise SpaceError(
-                f"choice {name!r} has options for {len(rows)} layers; expected {layers}, the largest {per!r}"
+                f"choice {name!r} has options for {len(rows)} layers; expected {layers}, the largest option of {per!r}"
             )
         return cls(name, tuple(rows), per, tuple((codes or {}).items()), scale)
 

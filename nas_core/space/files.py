@@ -52,7 +52,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
             depths = entries[per]["options"] if per in entries else []
             if not depths or not all(isinstance(depth, int) for depth in depths):
                 raise SpaceError(
-                    f"{source}: 'per' of {name!r} is {per!r} with options {depths}; expected a gene of layer counts"
+                    f"{source}: 'per' of {name!r} is {per!r} with options {depths}; expected an integer gene"
                 )
             layers = max(depths)
         codes = dict(entry.get("codes", []))

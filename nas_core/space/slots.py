@@ -44,14 +44,12 @@ class Slots:
             )
         depths = self.choices[place].options[0]
         if self.choices[place].per or not all(isinstance(depth, int) and depth >= 0 for depth in depths):
-            raise SpaceError(
-                f"gene {name!r} of a layer count has options {list(depths)}; expected integers >= 0 for the network"
-            )
+            raise SpaceError(f"gene {name!r} has options {list(depths)}; expected numbers of layers, without 'per'")
         for choice in self.choices:
             if choice.per == name and len(choice.options) != max(int(depth) for depth in depths):
                 raise SpaceError(
                     f"choice {choice.name!r} has options for {len(choice.options)} layers;"
-                    f" expected {max(depths)}, the largest {name!r}"
+                    f" expected {max(depths)}, the largest option of {name!r}"
                 )
         return self.columns[place].start, np.array(depths, np.int64)
 

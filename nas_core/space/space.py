@@ -122,8 +122,8 @@ class SearchSpace:
             depth = architecture[choice.per]
             if not isinstance(gene, tuple) or len(gene) != depth:
                 raise ArchitectureError(
-                    f"architecture has {choice.name} = {gene!r}; expected a list of {depth} options, the value of"
-                    f" {choice.per}"
+                    f"architecture has {choice.name} = {gene!r}; expected a list of {depth} options, as {choice.per} is"
+                    f" {depth}"
                 )
             if len(gene) > len(choice.options):
                 raise ArchitectureError(

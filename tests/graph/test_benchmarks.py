@@ -241,9 +241,7 @@ class TestNasBench101(GraphReaderContract):
             "'input' first": (matrix, [*ops[1:], "input"]),
             "2 -> 1": cell(3, [(0, 1), (2, 1)], [POOL]),
             "is not in NAS-Bench-101": (*cell(4, [(0, 1), (2, 3)], [CONV1, POOL]), True),
-            "has 9 nodes and 8 edges, NAS-Bench-101 at most": cell(
-                9, [(node, node + 1) for node in range(8)], [POOL] * 7
-            ),
+            "has 9 nodes and 8 edges; expected at most 7": cell(9, [(node, node + 1) for node in range(8)], [POOL] * 7),
         }
 
 

@@ -90,19 +90,20 @@ def check(
     ):
         inputs = ", ".join(f"{name} {x.dtype} {tuple(x.shape)}" for name, x in zip("qkv", (q, k, v), strict=True))
         raise ConfigError(
-            f"linear attention got {inputs}; expected one dtype, (B, H, T, D), (B, H, S, D), (B, H, S, Dv)"
+            f"linear attention got {inputs}; expected one dtype, and shapes (B, H, T, D), (B, H, S, D) and"
+            " (B, H, S, Dv)"
         )
     if normalize not in NORMALIZE:
         raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):
         raise ConfigError(
-            "max_length is None, but linear attention that is causal or has positions needs a number; give max_length"
+            "max_length is None, but causal linear attention, or one with positions, needs a number; give max_length"
         )
     if is_exporting():  # lengths are symbolic, and positions have no values
         return
     if key_mask is not None and (key_mask.dtype != torch.bool or key_mask.shape != (k.shape[0], k.shape[2])):
         raise ConfigError(
-            f"key mask is {key_mask.dtype} {tuple(key_mask.shape)}; expected torch.bool {(k.shape[0], k.shape[2])}"
+            f"key_mask is {key_mask.dtype} {tuple(key_mask.shape)}; expected torch.bool {(k.shape[0], k.shape[2])}"
         )
     if (causal or max_length is None) and q.shape[2] != k.shape[2]:
         raise ConfigError(
@@ -113,7 +114,8 @@ def check(
     for x, given_positions in zip((q, k), positions, strict=True):
         if given_positions is not None and given_positions.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
             raise ConfigError(
-                f"positions are {tuple(given_positions.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)"
+                f"positions have shape {tuple(given_positions.shape)} for queries or keys of shape {tuple(x.shape)};"
+                " expected (T,) or (B, T)"
             )
         if given_positions is None and max_length is not None:
             check_length(x.shape[2], max_length)
