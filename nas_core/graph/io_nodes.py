@@ -57,7 +57,7 @@ def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
 def common_ends(graphs: Graphs) -> tuple[int, int] | None:
     """Return the operation indices of the input and output nodes, if they are the same in all graphs, or None.
 
-    Graphs of :func:`open_ended` do not count.
+    Graphs with several inputs or outputs are ignored.
     """
     closed = ~open_ended(graphs)
     ends = [_end_nodes(graphs, side) for side in (_TARGET, _SOURCE)]
@@ -66,9 +66,9 @@ def common_ends(graphs: Graphs) -> tuple[int, int] | None:
 
 
 def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
-    """Return a boolean mask ``(G,)`` of :func:`open_ended` graphs without an input or output node of ``common``.
+    """Return a boolean mask ``(G,)`` of graphs with several inputs or outputs, and without a node of ``common``.
 
-    Graphs with both nodes and dead branches are False, such as cells of NAS-Bench-201 with ``none`` on an edge.
+    Graphs with both nodes of ``common`` and dead branches are False.
     """
     lacking = open_ended(graphs)
     if common is None:

@@ -93,7 +93,7 @@ class Smoothed(NamedTuple):
         return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return both losses, which are 0 at padding, and the logsumexp of each row."""
+        """Return label-smoothed loss, negative log-likelihood and logsumexp of each row. Losses are 0 at padding."""
         vocab, targets = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, targets), logits.sum(1, keepdim=True)

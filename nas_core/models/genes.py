@@ -29,12 +29,12 @@ class StackGenes:
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Raise ``SpaceError`` unless options are integers of at least ``least``, and single if constant."""
+        """Raise ``SpaceError`` unless all options are integers >= ``least``. Constant genes need a single option."""
         expected = f"an integer above {least - 1}" if least else "an integer of at least 0"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Raise ``SpaceError`` unless options are above 0, and single if constant."""
+        """Raise ``SpaceError`` unless all options are above 0. Constant genes need a single option."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -66,7 +66,7 @@ class StackGenes:
 
         Args:
             linear: settings of linear attention.
-            length: maximum length of mechanisms that have one. None means each sequence's own length.
+            length: maximum sequence length of bounded attention, such as linear. None means each sequence's own length.
         """
         return [
             AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.place, length) for n in names))

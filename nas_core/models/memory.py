@@ -22,8 +22,8 @@ def layer_numbers(
     """Count elements of a layer's activations at their peak, without its input.
 
     Args:
-        width: C.
-        qkv: H * D.
+        width: channels.
+        qkv: width of the queries, summed over heads.
         clip: largest relative distance. 0 without relative positions.
     """
     attending = attention_numbers(kind, batch, length, width, qkv, heads, clip)

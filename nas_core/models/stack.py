@@ -97,7 +97,7 @@ class TokenStack(nn.Module):
         return static.eval()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Restore the supernet's width, which positions and dropout depend on."""
+        """Restore the width of the supernet, on which position embeddings and dropout depend."""
         width = state_dict.get(prefix + "reference_width")
         if width is not None:
             if width.ndim:

@@ -27,7 +27,7 @@ class Choice:
     per: str | None = None
     """Gene of the number of layers, if there is one option per layer; otherwise None."""
     codes: tuple[tuple[Option, float], ...] = ()
-    """Pairs (option, number) for encodings and order. By default, numbers represent themselves, strings their
+    """Pairs (option, number) for encoding and ordering options. By default, a number is its own code, a string its
     position."""
     scale: float = 0.0
     """Divisor of encodings. 0 means the largest absolute code."""

@@ -68,7 +68,7 @@ class SubnetHolder(Generic[Weights]):
 
     @contextmanager
     def running(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
-        """Use an architecture inside a ``with`` block. With ``weights`` None, each forward pass selects them."""
+        """Use an architecture inside a ``with`` block. If ``weights`` is None, each forward pass selects them."""
         previous = self.held, self._frozen
         self.held, self._frozen = architecture, weights
         try:

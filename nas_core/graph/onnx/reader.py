@@ -42,7 +42,7 @@ class OnnxNetwork:
     """``(N,)`` elements read and written."""
     flops_g: float
     params_m: float
-    """Parameters in millions. Shared ones count once; in the released encoding, each time."""
+    """Parameters in millions. Shared ones count once; in the released encoding, each time they are used."""
     access_m: float
     """Elements read and written, in millions."""
     unknown: Mapping[str, int]

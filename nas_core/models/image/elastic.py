@@ -1,4 +1,4 @@
-"""Axes of image networks that can be reordered."""
+"""Heads, hidden units and channels of image networks that can be reordered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of language models that can be reordered."""
+"""Heads, hidden units and channels of language models that can be reordered."""
 
 from __future__ import annotations
 

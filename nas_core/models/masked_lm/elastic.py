@@ -1,4 +1,4 @@
-"""Axes of masked language models that can be reordered."""
+"""Heads, hidden units and channels of masked language models that can be reordered."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class MaskedLMConfig:
     linear: LinearAttention = field(default_factory=LinearAttention)
     """Settings of linear attention. ``max_length`` is replaced by ``linear_length``."""
     linear_length: int | None = None
-    """Maximum length of attention that has one. None means each sequence's own length."""
+    """Maximum sequence length of bounded attention, such as linear. None means each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
         """Return the settings of an extracted network."""

@@ -1,4 +1,4 @@
-"""Axes of translation networks that can be reordered."""
+"""Heads, hidden units and channels of translation networks that can be reordered."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from nas_core.space import Architecture
 
 
 class _TranslationElastic:
-    """Axes of a :class:`TranslationNet` without experts.
-
-    Heads are reordered only in spaces with a fixed ``head_dim``. Channels are reordered only if positions are stored.
-    """
-
     def sides(self, net: TranslationNet) -> dict[str, int]:
         return {"encoder": len(net.encoder_layers), "decoder": len(net.decoder_layers)}
 
@@ -27,8 +22,9 @@ class _TranslationElastic:
         axes = []
         for name, layer in _layers(net):
             in_layer = layer_axes(name, f"{name.replace('.', '_layers.')}.", layer, int(head_dim or 1))
+            # without a fixed head_dim, the number of heads changes no weight
             axes += [axis for axis in in_layer if head_dim or axis.name.endswith(".ffn")]
-        if isinstance(net.source_positions, StoredPositions):
+        if isinstance(net.source_positions, StoredPositions):  # channels of sinusoids cannot be reordered
             axes += _channels(net)
         return tuple(axes)
 

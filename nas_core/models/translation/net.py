@@ -82,9 +82,9 @@ class TranslationConfig:
     """Index of the padding token in both vocabularies."""
     mos: MoSConfig = field(default_factory=MoSConfig)
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention. ``max_length`` applies to all attention in the decoder that has one."""
+    """Settings of linear attention. ``max_length`` applies to all bounded attention in the decoder."""
     linear_encoder_length: int | None = None
-    """Maximum length of attention in the encoder that has one. None means each sentence's own length."""
+    """Maximum length of bounded attention in the encoder, such as linear. None means each sentence's own length."""
     relative_length: int = 0
     """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018), or 0."""
 
@@ -365,7 +365,7 @@ class TranslationNet(nn.Module):
         return copy_state((*state.items(), ("reference_widths", self.reference_widths)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Restore the supernet's widths, which positions depend on."""
+        """Restore the widths of the supernet, on which position embeddings depend."""
         widths = state_dict.get(prefix + "reference_widths")
         if widths is not None:
             if widths.shape != (2,):
@@ -377,7 +377,7 @@ class TranslationNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embedding_scale(self, side: int, table: Tensor) -> float:
-        """Return the embedding factor of source (0) or target (1)."""
+        """Return the factor of source (0) or target (1) embeddings."""
         fixed = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 

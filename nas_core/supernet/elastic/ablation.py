@@ -1,4 +1,4 @@
-"""Order in which shallower networks lose layers, by ablation."""
+"""Order in which layers are removed from shallower networks, by ablation."""
 
 from __future__ import annotations
 

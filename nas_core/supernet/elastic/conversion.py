@@ -31,8 +31,8 @@ class Trained(Protocol):
     """Trained network of a host framework, as an elastic network."""
 
     net: Any
-    """Elastic network without experts. Its largest subnet has the trained weights; other attention types have
-    copies."""
+    """Elastic network without experts. Its largest subnet has the trained weights; other attention types have copies of
+    them."""
     space: SearchSpace
     form: ElasticForm
 

@@ -17,7 +17,7 @@ _MULTIPLE = 16
 
 
 def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
-    """Return a trained size and fractions of it, in descending order.
+    """Return a trained size and the fractions ``shares`` of it, in descending order.
 
     Args:
         multiple: fractions are rounded to a positive multiple of this number.

@@ -34,9 +34,9 @@ class Taps(TorchFunctionMode):
     def __init__(self, weights: Mapping[str, Tensor], inputs: bool = True, outputs: bool = False) -> None:
         super().__init__()
         self.inputs: dict[str, list[Tensor]] = {}
-        """(.., in) of each call, by name."""
+        """Inputs ``(..., in)`` of each call, by name of the weight."""
         self.outputs: dict[str, list[Tensor]] = {}
-        """(.., out) of each call, by name."""
+        """Outputs ``(..., out)`` of each call, by name of the weight."""
         self._records = inputs, outputs
         self._weights = dict(weights)  # referenced, so that no other tensor gets the same address
         self._names: dict[object, list[str]] = {}

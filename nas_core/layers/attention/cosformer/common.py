@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
-"""Smallest denominator."""
+"""Smallest denominator of linear attention."""
 NORMALIZE = ("denominator", "rms", "layer")
 """Normalisations of the weighted sum of values.
 
