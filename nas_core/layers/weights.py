@@ -28,7 +28,7 @@ class NormWeights(NamedTuple):
 
 
 def check_finite(weights: Mapping[str, Any], path: str | Path) -> None:
-    """Raise ``CheckpointError`` for NaN or infinite weights. ``path`` is their checkpoint."""
+    """Raise ``CheckpointError`` for NaN or infinite weights. ``path`` is the checkpoint, for the message."""
     for name, tensor in weights.items():
         if isinstance(tensor, Tensor) and tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise CheckpointError(

@@ -140,7 +140,7 @@ class ModelKind(ABC):
         )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return the values of genes per layer, for reports: ``{side: {gene: values}}``."""
+        """Return the values of genes per layer, for reports: ``{"encoder": {gene: values}, ..}``."""
         return layered_genes(architecture)
 
     def config(self, settings: Mapping[str, Any]) -> Any:

@@ -112,6 +112,6 @@ def check_least(config: Any, **least: int) -> None:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Use the same random numbers in each block. The random state of the caller does not change."""
+    """Use the same random numbers in each ``with`` block. The random state of the caller does not change."""
     with own_streams(0):
         yield

@@ -172,7 +172,7 @@ class Site(NamedTuple):
     kind: str
     settings: dict[str, Any]
     ins: tuple[Shape | None, ...]
-    """None for an absent optional input."""
+    """Shapes of inputs, None for absent optional ones."""
     outs: tuple[Shape, ...]
     """Shapes of used outputs."""
     weight: tuple[bool, ...]

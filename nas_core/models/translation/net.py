@@ -86,7 +86,7 @@ class TranslationConfig:
     linear_encoder_length: int | None = None
     """Maximum length of bounded attention in the encoder, such as linear. None means each sentence's own length."""
     relative_length: int = 0
-    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018), or 0."""
+    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018). 0 disables them."""
 
     def static(self) -> TranslationConfig:
         """Return the settings of an extracted network."""

@@ -61,7 +61,7 @@ class ConversionResult:
     """Difference between outputs, see :data:`TOLERANCE`."""
     batches: int
     layer_order: dict[str, tuple[int, ...]]
-    """Layers of each side by decreasing importance. Empty if the order is unchanged."""
+    """Layer indices of each side (such as encoder) by decreasing importance. Empty if unchanged."""
     sorted_axes: int
     """Number of axes (heads, hidden units, channels) that are sorted by importance."""
     fitted: tuple[Fitted, ...] = ()

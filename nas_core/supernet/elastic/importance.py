@@ -21,13 +21,13 @@ Loss = Callable[[Any], Tensor]
 def importance(
     net: nn.Module, axes: Sequence[Axis], criterion: str, batches: Sequence[Any] = (), loss: Loss | None = None
 ) -> dict[str, Tensor]:
-    """Return the importance of the entries of each axis, ``(size,)``, by name of the axis.
+    """Return the importance of heads, hidden units and channels, as ``(size,)`` by name of the axis.
 
     - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
     - ``activation``: root mean square of activations times norm of the weights that use them (Sun et al. 2023, "A
       Simple and Effective Pruning Approach for Large Language Models", equation 1).
-    - ``gradient``: first-order change of the loss if the entry is removed, as absolute value per sequence (Molchanov et
-      al. 2019; Michel et al. 2019).
+    - ``gradient``: first-order change of the loss without it, as absolute value per sequence (Molchanov et al. 2019;
+      Michel et al. 2019).
     - ``none``: no importance; the order does not change.
 
     Args:
