@@ -50,7 +50,7 @@ class ModelKind(ABC):
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
-        """Names of the workload settings that are vocabulary sizes."""
+        """Names of the settings in ``workload_config`` that are vocabulary sizes."""
         return _PAIR if {*_PAIR} <= {field.name for field in fields(self.workload_config)} else ()
 
     @property

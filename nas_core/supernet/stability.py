@@ -65,7 +65,9 @@ class Stability:
         """
         values = [float(loss) for loss in losses]
         if not np.isfinite(values).all():
-            raise DataError(f"{np.isnan(values).sum()} of {len(values)} losses are NaN; lower the learning rate")
+            count = len(values) - np.isfinite(values).sum()
+            raise DataError(f"{count} of {len(values)} losses are NaN or infinite; lower the learning rate")
+
         before, self._losses = self._losses, values
         if not before:
             return None

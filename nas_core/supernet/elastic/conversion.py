@@ -109,8 +109,8 @@ def convert(
         calibrate: number of batches for importance and layer ablation. With 0, shallower networks keep the first
             layers.
         mos: experts of feed-forward layers, a :attr:`MoSConfig.kind`.
-        fit_steps: updates per layer and attention type, see :func:`nas_core.supernet.elastic.attention.fit`. 0 keeps
-            copies.
+        fit_steps: updates per layer and attention type, see :func:`nas_core.supernet.elastic.attention.fit`. With 0,
+            all types have copies of the trained weights.
 
     Raises:
         ConfigError: a setting is invalid, or the file exists.

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 WIDTHS = (1.0, 0.875, 0.75, 0.625)
-"""Fractions of a trained width."""
+"""Options for widths, as fractions of the trained width."""
 HEADS = (1.0, 0.75, 0.5)
-"""Fractions of the number of heads."""
+"""Options for the number of heads, as fractions of the trained number."""
 FFN = (1.0, 0.75, 0.5, 0.25)
-"""Fractions of the hidden units of feed-forward layers."""
+"""Options for feed-forward widths, as fractions of the trained width."""
 DEPTHS = 0.5
-"""Smallest fraction of the number of layers."""
+"""Smallest number of layers, as a fraction of the trained number."""
 _MULTIPLE = 16
 
 
