@@ -95,7 +95,7 @@ class GeneLatencyModelContract:
             (DataError, "at least 10", lambda: self.make().fit(rows[:4], latency_ms[:4])),
             (DataError, "measurement 1", lambda: self.make().fit(rows, -latency_ms)),
             (DataError, "shape", lambda: self.make().fit(rows[:, 1:], latency_ms)),
-            (NasExtError, "it is fixed to 128", lambda: model.predict(get_space("hat_wmt14_en_de").largest())),
+            (NasExtError, "expected 128", lambda: model.predict(get_space("hat_wmt14_en_de").largest())),
         ]
         for error, message, run in cases:
             with pytest.raises(error, match=message) as caught:

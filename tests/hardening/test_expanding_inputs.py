@@ -43,7 +43,7 @@ def test_json(tmp_path: Path) -> None:
     ("choices", "message"),
     [
         ("{d: [1000000], f: {options: [1, 2], per: d}}", "1000000 layers"),
-        ("{d: [900], f: {options: " + str([*range(2000)]) + ", per: d}}", "options of all layers"),
+        ("{d: [900], f: {options: " + str([*range(2000)]) + ", per: d}}", "options over all layers"),
         ("{f: " + str([*range(32768)]) + "}", "32768 options"),
     ],
 )

@@ -186,7 +186,7 @@ def test_weights_are_those_of_the_network_after_a_pass(space: SearchSpace, setti
 def test_a_kind_that_decodes_nothing_has_no_cache(space: SearchSpace) -> None:
     kind = kind_of(space)
     assert measure_memory(kind.workload(space, space.smallest(), kind.config({}))).cache_mb is None
-    with pytest.raises(ConfigError, match="have no cache"):
+    with pytest.raises(ConfigError, match="have no decoding cache"):
         kind.cache_mb(space.smallest(), kind.config({}))
 
 

@@ -154,7 +154,7 @@ def diverged() -> TrainedStack:
         (trained_stack, "file", {}, ConfigError, "exists"),
         (trained_stack, "file/new", {}, NasExtError, "file"),
         (diverged, "new", {}, CheckpointError, "layers.1.ffn.fc1.weight"),
-        (lambda: trained_stack(off=0.01), "new", {}, CheckpointError, "differs from the trained one"),
+        (lambda: trained_stack(off=0.01), "new", {}, CheckpointError, "differs from the trained network"),
     ],
 )
 def test_bad_input(
