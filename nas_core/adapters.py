@@ -1,4 +1,4 @@
-"""Adapters of host frameworks, imported when they are used."""
+"""Adapters of host frameworks such as fairseq and timm, imported on first use."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from nas_core.registry import Registry
 
 
 class Adapter:
-    """Parts that a distribution adds for a framework, each optional and written as ``"module:object"``.
+    """Base class of adapters: the objects that a package adds for one framework, as ``"module:object"`` texts.
 
-    A distribution offers an instance of a subclass in the entry-point group ``nas_ext.hosts``. Its module must not
-    import the framework.
+    Every attribute except ``name`` is optional. A package registers an instance of a subclass in the entry-point group
+    ``nas_ext.hosts``. The module of the instance must not import the framework.
     """
 
     name: ClassVar[str]
     host: ClassVar[str] = ""
-    """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter is one"""
+    """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter itself is a host"""
     commands: ClassVar[str] = ""
-    """``typer.Typer`` of the command with the adapter's name"""
+    """``typer.Typer`` of the command ``nas-ext NAME``, for the name of the adapter"""
     quickstarts: ClassVar[Mapping[str, str]] = {}
     """:class:`nas_core.quickstart.Quickstart` objects by name"""
     network_families: ClassVar[str] = ""
-    """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`"""
+    """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`: sources of networks to measure"""
     space_format: ClassVar[str] = ""
     """Function that writes a search space as text, for ``nas-ext lab space export --format NAME``"""
     shared_search: ClassVar[str] = ""
-    """Function that returns shared evaluations, see :mod:`nas_core.search.shared`"""
+    """Function for a search whose evaluations several processes share, see :mod:`nas_core.search.shared`"""
 
 
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
 
 
 def adapter_parts(part: str) -> dict[str, str]:
-    """Return adapter name -> ``"module:object"`` of a part."""
+    """Return the attribute ``part``, such as ``host``, of each adapter that sets it, by adapter name."""
     return {name: getattr(adapter, part) for name, adapter in ADAPTERS.items() if getattr(adapter, part)}
 
 

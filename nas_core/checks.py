@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError, unknown_choice
 
 @dataclass(frozen=True)
 class Range:
-    """Interval of allowed numbers."""
+    """Interval of allowed numbers, including both ends unless ``without`` excludes them."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -37,17 +37,17 @@ SEEDS = Range(0, 2**32 - 1)
 
 
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
-    """Validate the bool, int, float and str fields of a frozen dataclass; None is valid where its type allows it.
+    """Validate the bool, int, float and str fields of a dataclass and convert NumPy numbers to Python numbers.
 
-    NumPy numbers become plain ones. Call this in ``__post_init__``. Allowed values are in ``metadata["choices"]``.
+    Call it in ``__post_init__``. The ``metadata["choices"]`` of a field are its allowed values.
 
     Args:
-        owner: noun for messages ("recipe").
-        ranges: allowed numbers by field.
+        owner: noun for error messages, such as "recipe".
+        ranges: allowed numbers by field name; default: every finite number.
 
     Raises:
-        ConfigError: a value has another type, is not finite, or is out of range.
-        UnknownChoiceError: a value is none of the choices.
+        ConfigError: a value has a wrong type, is not finite, or is out of range.
+        UnknownChoiceError: a value is not in the choices.
     """
     hints = get_type_hints(type(config))
     for field in fields(config):
@@ -60,18 +60,19 @@ def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | Non
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed of a predictor, from 0 to 2**32 - 1, as a plain number."""
+    """Validate a random seed, an integer from 0 to 2**32 - 1, and return it as an int."""
     return int(checked_value(seed, int, "seed of a predictor", SEEDS))
 
 
 def checked_value(
     value: Any, kind: type[Any], what: str, allowed: Range | None = None, choices: Sequence[str] = ()
 ) -> Any:
-    """Validate a value and return it as a plain bool, int, float, str or Path.
+    """Validate a value and return it as a ``kind``: bool, int, float, str or Path.
 
     Args:
-        what: noun for messages.
-        allowed: range of a number; default: any.
+        what: name of the value in error messages.
+        allowed: allowed range of a number; None: every finite number.
+        choices: allowed values; empty: every value.
     """
     allowed = allowed or Range()
     number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)

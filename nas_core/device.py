@@ -13,7 +13,7 @@ from nas_core.machine import cpu_name
 
 
 def usable_device(name: str) -> torch.device:
-    """Return a device after creating a tensor on it; raise a ConfigError if this fails."""
+    """Return a torch device by name, such as ``cuda:0``; raise a ConfigError if no tensor can be created on it."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()
@@ -30,12 +30,10 @@ def device_name(device: torch.device | str) -> str:
 
 
 def usable_devices(names: str) -> list[str]:
-    """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current device.
-
-    Several devices are checked without a tensor, since they may be in exclusive mode.
+    """Split a list of devices, such as ``cuda:0,cuda:1``, into names, and check that the devices exist.
 
     Raises:
-        ConfigError: a device is absent, repeated or of another kind.
+        ConfigError: a device does not exist, a CUDA device is repeated, or CPU and CUDA devices are mixed.
     """
     listed = [name.strip() for name in names.split(",")]
     if "" in listed:
@@ -44,14 +42,14 @@ def usable_devices(names: str) -> list[str]:
         usable_device(listed[0])
         return listed
     seen: set[str] = set()
-    for name in listed:
+    for name in listed:  # without creating tensors: the devices may be in exclusive mode, for their own processes
         key = _present(name)
         if seen and (key == "cpu") != ("cpu" in seen):
             raise ConfigError(
-                f"device {names!r} mixes CPU and CUDA, whose losses differ a little; give devices of one kind"
+                f"device {names!r} mixes CPU and CUDA, which give slightly different results; use only one type"
             )
         if key in seen and key != "cpu":
-            raise ConfigError(f"device {names!r} holds {key} twice; give each once (cpu,cpu is two processes)")
+            raise ConfigError(f"device {names!r} contains {key} twice; give each CUDA device once")
         seen.add(key)
     return listed
 
@@ -64,7 +62,7 @@ def _present(name: str) -> str:
     if device.type == "cpu":
         return "cpu"
     if device.type != "cuda":
-        raise ConfigError(f"device {name!r} cannot be one of several; expected cpu, cuda or cuda:1")
+        raise ConfigError(f"device {name!r} is not supported in a list of devices; expected cpu, cuda or cuda:1")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     index = device_index(device)
     if index >= count:
@@ -73,9 +71,9 @@ def _present(name: str) -> str:
 
 
 def device_index(device: torch.device | str) -> int:
-    """Return the index of a device; ``cuda`` is the current device."""
+    """Return the index of a device; ``cuda`` without an index means the current CUDA device."""
     device = torch.device(device)
-    index: int | None = device.index  # which torch declares to be a number
+    index: int | None = device.index  # torch's annotation lacks None
     if index is not None:
         return index
     set_here = device.type == "cuda" and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -84,7 +82,7 @@ def device_index(device: torch.device | str) -> int:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable garbage collection inside the block, for stable timings."""
+    """Disable Python's garbage collection inside the block, for stable timings."""
     collecting = gc.isenabled()
     gc.disable()
     try:

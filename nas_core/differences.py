@@ -11,9 +11,9 @@ _ABSENT = "nothing"
 
 
 def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return the first setting that differs as ``(name, before, now)``; None if all agree.
+    """Return the first setting that differs as ``(name, before, now)``, or None if all are equal.
 
-    Names of nested settings are joined by dots. Tuples equal lists. A missing setting is ``'nothing'``.
+    Names of nested settings are joined by dots. Tuples equal lists. A missing setting has the value ``'nothing'``.
     """
     old, new = _flat(before), _flat(now)
     for name in [*new, *old]:
@@ -26,8 +26,8 @@ def check_same_settings(what: str, before: Mapping[str, Any], now: Mapping[str, 
     """Raise a ConfigError if a setting differs, as compared by :func:`first_difference`.
 
     Args:
-        what: start of the message: the result computed with ``before``.
-        advice: end of the message.
+        what: start of the error message, such as "runs/a holds a search with".
+        advice: end of the error message: what to do.
     """
     if difference := first_difference(before, now):
         name, old, new = difference

@@ -15,7 +15,7 @@ class NasExtError(Exception):
     """Base class of errors for wrong input. Line breaks in the message become spaces.
 
     Args:
-        command_line: message of a command; default: ``message``.
+        command_line: message that a command prints instead; None: ``message``.
     """
 
     def __init__(self, message: str, *, command_line: str | None = None) -> None:
@@ -28,7 +28,7 @@ def _one_line(message: str) -> str:
 
 
 class UnknownChoiceError(NasExtError):
-    """A name or value outside a closed list."""
+    """A name or value that is not one of the allowed ones."""
 
 
 class SpaceError(NasExtError):
@@ -44,7 +44,7 @@ class CheckpointError(NasExtError):
 
 
 class ConstraintError(NasExtError):
-    """A limit that almost no architecture meets."""
+    """A limit on a cost, such as latency, that almost no architecture meets."""
 
 
 class DataError(NasExtError):
@@ -60,18 +60,18 @@ class ConfigError(NasExtError):
 
 
 class UnsupportedError(ConfigError):
-    """A capability that a host, network kind or layer lacks."""
+    """An operation that a framework, type of network or layer does not support."""
 
 
 def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:
-    """Return the error for an unknown name, with all choices and the closest one.
+    """Return the error for an unknown name. Its message lists the choices and suggests the closest one.
 
     Args:
-        kind: noun of the choice ("search space").
+        kind: noun for the message, such as "search space".
     """
     allowed = list(choices)
     if not allowed:
-        return UnknownChoiceError(f"unknown {kind} {got!r}: there is none to choose from")
+        return UnknownChoiceError(f"unknown {kind} {got!r}: none is available")
     closest = _closest(got, allowed)
     hint = "" if closest is None else f" Did you mean {closest!r}?"
     listed = ", ".join(str(choice) for choice in allowed[:_MAX_LISTED])

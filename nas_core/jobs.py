@@ -1,7 +1,7 @@
-"""Jobs of submitit that compute items on other machines.
+"""Parallel computation of items in submitit jobs.
 
-A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
-once and computes several items.
+A job is a process on this machine (cluster ``local``) or on a Slurm cluster that shares a folder with it. A job loads
+its data once and computes several items.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from nas_core.options import config_from
 CLUSTERS = ("local", "slurm")
 EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
-"""Seconds between checks of the jobs; submitit queries Slurm's accounting at most once a minute"""
+"""Seconds between checks whether jobs have ended"""
 CANCEL_S = 10.0
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
-"""Importable function, called once in each process with plain arguments; it returns the function from an item to its
-result"""
+"""Importable function that each job or worker calls once to load its data. It returns the function that computes the
+result of an item."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An item without a result."""
+    """Outcome of an item whose computation failed."""
 
     reason: str
-    """One line"""
+    """Error message in one line"""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
@@ -46,7 +46,7 @@ class Failure:
 
 
 def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any], Mapping[str, Any]]:
-    """Call the opener in the process that computes; re-raise any exception as a NasExtError."""
+    """Call ``opener`` in a job or worker; turn every exception into a NasExtError."""
     try:
         return opener(**arguments)
     except NasExtError:
@@ -57,26 +57,26 @@ def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any
 
 @dataclass(frozen=True, kw_only=True)
 class JobsConfig:
-    """Settings of jobs."""
+    """Settings of submitit jobs."""
 
     cluster: str = field(default="local", metadata={"choices": CLUSTERS})
-    """``local``: processes of this machine; ``slurm``: jobs of the Slurm cluster of this machine."""
+    """``local``: processes on this machine; ``slurm``: jobs of the Slurm cluster to which this machine submits."""
     jobs: int = 2
-    """Jobs at a time."""
+    """Number of jobs that run at the same time."""
     per_job: int = 25
-    """Largest number of items of a job; each job opens its data anew."""
+    """Maximum number of items in a job; each job loads its data again."""
     timeout_min: int = 60
-    """Minutes after which a job is ended and counts as lost."""
+    """Time limit of a job in minutes; a job that exceeds it is killed."""
     gpus: int = 0
-    """GPUs of each job; default: one with device cuda, else none."""
+    """Number of GPUs of each job; default: 1 with device cuda, otherwise 0."""
     cpus: int = 1
-    """Processor cores and torch threads of each job."""
+    """Number of processor cores and torch threads of each job."""
     memory_gb: float | None = None
-    """Main memory of each job; Slurm only; default: the cluster's."""
+    """Main memory of each job in GB, for Slurm only; default: the default of the cluster."""
     partition: str | None = None
-    """Slurm's partition; default: that of the cluster."""
+    """Slurm partition; default: the default partition of the cluster."""
     slurm: Mapping[str, str] = field(default_factory=dict)
-    """Any other option of ``sbatch``, by its name without dashes, such as constraint."""
+    """Other options of ``sbatch``, by name without dashes, such as constraint."""
 
     def __post_init__(self) -> None:
         least = {"jobs": 1, "per_job": 1, "timeout_min": 1, "gpus": 0, "cpus": 1}
@@ -87,48 +87,47 @@ class JobsConfig:
 
 
 def jobs_config(executor: str, device: str, settings: Mapping[str, Any]) -> JobsConfig | None:
-    """Return the settings of jobs, or None to work in this process.
+    """Return the validated settings of submitit jobs, or None if the executor is ``local`` (this process).
 
     Args:
-        executor: one of :data:`EXECUTORS`.
-        settings: settings of the jobs by name, also as texts.
+        settings: values or texts by field of :class:`JobsConfig`.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
     if executor == "local":
         if settings:
-            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give that, or leave it out")
+            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give it, or no setting")
         return None
     if "," in device:
-        raise ConfigError(f"device {device} names several devices; each job uses one: give cpu or cuda")
+        raise ConfigError(f"device {device} names several devices, but each job uses one; give cpu or cuda")
     gpus = 1 if device.startswith("cuda") else 0
     config = config_from(JobsConfig, {"gpus": gpus, **settings}, "job setting")
     index = device.partition(":")[2]
     if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
-        raise ConfigError(f"device {device}: a job has {config.gpus} GPUs, counted from 0; give device cuda")
+        raise ConfigError(f"device {device} does not exist in a job with gpus={config.gpus}; give device cuda")
     require("submitit", "executor submitit", "submitit")  # before a supernet is opened, which takes long
     return config
 
 
 class JobPool:
-    """Pool of submitit jobs that share a folder with this process."""
+    """Pool of submitit jobs that exchange files with this process in a shared folder."""
 
     def __init__(self, config: JobsConfig, folder: str | Path) -> None:
-        self._submitit = require("submitit", "sharing work out to jobs", "submitit")
+        self._submitit = require("submitit", "computing in jobs", "submitit")
         self.config = config
         self.folder = real_path(folder)
 
     def map(
         self, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
     ) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the result of each item in order, when its job has ended. No job outlives the iteration.
+        """Yield the result of each item, in order. Running jobs are cancelled when the iteration ends.
 
-        The items of a lost job (killed, out of time) run again in two jobs. An item fails if its work raises an
-        exception, or if a job is lost in which it was alone.
+        Items of a killed job are computed again in two smaller jobs. An item is a :class:`Failure` if its computation
+        raises an exception, or if its job is killed again with no other item in it.
 
         Raises:
-            ConfigError: the cluster cannot be reached.
-            NasExtError: a job raised one, cannot be submitted or cannot open its data.
+            ConfigError: the cluster is not available.
+            NasExtError: a computation raises it, or a job cannot be submitted or cannot load its data.
         """
         make_folder(self.folder)
         executor = self._executor()
@@ -150,7 +149,9 @@ class JobPool:
                             outcomes |= zip(part, results, strict=True)
                         elif len(part) == 1 and part[0] in lost_once:
                             log = f"{self.folder.name}/{job.paths.stderr.name}"
-                            outcomes[part[0]] = Failure(f"two jobs were lost over it: job {job.job_id}, see {log}")
+                            outcomes[part[0]] = Failure(
+                                f"two of its jobs were killed, the last {job.job_id}; see {log}"
+                            )
                         else:
                             lost_once.update(part)
                             middle = (len(part) + 1) // 2
@@ -172,7 +173,7 @@ class JobPool:
         try:
             executor = self._submitit.AutoExecutor(folder=self.folder, cluster=config.cluster)
         except RuntimeError as error:
-            raise ConfigError(f"cluster {config.cluster}: {error} Give cluster local otherwise") from None
+            raise ConfigError(f"cluster {config.cluster} is not available ({error}); give cluster local") from None
         slurm = {"partition": config.partition, "additional_parameters": dict(config.slurm)}
         executor.update_parameters(
             name="nas-ext",
@@ -192,7 +193,7 @@ class JobPool:
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
 
     def _results(self, job: Any) -> list[dict[str, Any] | Failure] | None:
-        """Return the results of a job that has ended; None if it was lost."""
+        """Return the results of a job that has ended; None if it was killed."""
         if self.config.cluster == "local" and not job.paths.result_pickle.exists():
             return None  # result() would wait for a slow shared folder
         try:
@@ -211,7 +212,7 @@ class JobPool:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Start processes without stderr inside the block: submitit's watcher of a cancelled job prints a traceback."""
+    # submitit starts a process that prints a traceback when its job is cancelled
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -226,7 +227,7 @@ def _silent() -> Iterator[None]:
 def work(
     opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
 ) -> list[Mapping[str, Any] | Failure] | NasExtError:
-    """Compute the items of a job; return the error that ends the whole computation, if there is one."""
+    """Return the results of the items of a job, or the NasExtError that ends the whole computation."""
     from submitit.core.utils import UncompletedJobError
 
     outcomes: list[Mapping[str, Any] | Failure] = []

@@ -1,4 +1,4 @@
-"""Lazy imports of the names of packages."""
+"""Import of the public names of a package on first access."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package that imports its names under ``if TYPE_CHECKING:``.
+    """Return ``__getattr__`` and ``__dir__`` of a package, to import its names on first access.
 
-    A name must differ from the package's modules.
+    The names are those that its ``__init__.py`` imports under ``if TYPE_CHECKING:``. They must differ from the names of
+    its modules.
     """
     module = sys.modules[package]
 

@@ -1,4 +1,4 @@
-"""Locks between processes; the system releases them when their process ends."""
+"""File locks between processes. The operating system releases the locks of a process that ends."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nas_core.files.writing import make_folder, os_errors
 
 @contextlib.contextmanager
 def file_lock(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
-    """Exclude other processes and threads from the block by ``flock``.
+    """Hold an exclusive lock (``flock``) on a file inside the block, and remove the file at the end.
 
-    The lock file contains the name of its process and is removed at the end. The block gets its descriptor; a child
-    that inherits it (``pass_fds``) holds the lock too.
+    Yields the file descriptor. A child process that inherits it (``pass_fds``) holds the lock too.
 
     Args:
-        doing: activity of the holder, for the message ("writes to lat.jsonl").
-        instead: alternative to waiting ("give another file").
+        lock: path of the lock file, which is created.
+        doing: what the holder of the lock does, for the error message, such as "writes to lat.jsonl".
+        instead: alternative to waiting, for the error message, such as "give another file".
 
     Raises:
         ConfigError: another process holds the lock.
@@ -40,7 +40,7 @@ def file_lock(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 
 def is_locked(lock: str | Path) -> bool | None:
-    """Return whether a process holds a lock of :func:`file_lock`; None if it cannot be determined."""
+    """Return whether a process holds the lock of :func:`file_lock` on a file; None if this cannot be determined."""
     try:
         with open(lock, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Processor name, and environment of other Python processes."""
+"""Name of the processor, and environment variables of child Python processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cpu_name() -> str:
-    """Return the name of the processor, which Python does not report on Linux."""
+    """Return the model name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -21,5 +21,5 @@ def cpu_name() -> str:
 
 
 def python_environment() -> dict[str, str]:
-    """Return environment variables for Python processes that find the same modules."""
+    """Return environment variables with which a child Python process finds the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}

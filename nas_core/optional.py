@@ -7,7 +7,7 @@ from types import ModuleType
 
 from nas_core.errors import MissingHostError
 
-# Where `pip install 'nas-ext[EXTRA]'` alone is not the whole truth.
+# Extras for which `pip install 'nas-ext[EXTRA]'` is not enough.
 _INSTALL_LINES = {
     # Source only: it compiles against the torch already installed, which an isolated build would not see.
     "fairseq": (
@@ -26,12 +26,11 @@ def install_line(extra: str) -> str:
 
 
 def require(module: str, feature: str, extra: str) -> ModuleType:
-    """Import an optional module or raise a MissingHostError.
+    """Import an optional module, or raise a MissingHostError with the command that installs it.
 
     Args:
-        module: dotted name ("onnx").
-        feature: start of the message ("exporting to ONNX").
-        extra: extra of nas-ext that installs the package.
+        feature: what needs the module, for the error message, such as "exporting to ONNX".
+        extra: extra of the package ``nas-ext`` that installs the module.
     """
     try:
         return importlib.import_module(module)
@@ -44,6 +43,6 @@ def require(module: str, feature: str, extra: str) -> ModuleType:
         raise MissingHostError(f"{feature} needs {missing}: run {install_line(extra)}") from error
     except Exception as error:  # some hosts fail on import with whatever their first incompatible line raises
         raise MissingHostError(
-            f"{feature} needs the package {module.partition('.')[0]}, which is installed but does not import "
-            f"({type(error).__name__}: {error}): put in the version known to work, {install_line(extra)}"
+            f"{feature} needs the package {module.partition('.')[0]}, which is installed but cannot be imported "
+            f"({type(error).__name__}: {error}): install a supported version, {install_line(extra)}"
         ) from error

@@ -1,4 +1,4 @@
-"""Settings by name: frozen dataclasses whose fields are options of commands, YAML files and ``NAME=VALUE``.
+"""Dataclasses of settings whose fields are command-line options, YAML keys and names in ``NAME=VALUE``.
 
 An option has the type, the default and the docstring of its field.
 """
@@ -26,21 +26,21 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a dataclass as users give it."""
+    """A command-line option or YAML key, made from a field of a dataclass."""
 
     name: str
     kind: Any
-    """bool, int, float, str or Path; a dataclass for a group of settings; dict for arbitrary names with texts"""
+    """Type: bool, int, float, str, Path, a dataclass of nested settings, or dict for settings with any names"""
     default: Any
     """MISSING if the option is required"""
     help: str
     """Docstring under the field, as one line without markup"""
     choices: tuple[str, ...] = ()
-    """Allowed texts from the field's ``metadata["choices"]``; empty: any"""
+    """Allowed texts, from ``metadata["choices"]`` of the field; empty: every text"""
     many: bool = False
     """True if the value is a tuple"""
     alone: str | None = None
-    """Value of an option without a value in argparse, from ``metadata["alone"]``; None: a value is required"""
+    """Value if the command line has the option without a value, from ``metadata["alone"]``; None: an error"""
 
     @property
     def flag(self) -> str:
@@ -48,12 +48,12 @@ class Option:
 
     @property
     def grouped(self) -> bool:
-        """True for settings by name, as repeated ``NAME=VALUE``."""
+        """True if the value holds several settings, given as repeated ``NAME=VALUE``."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
     def described(self) -> str:
-        """Help with choices and default."""
+        """Help text with the choices and the default."""
         choices = f"; one of {', '.join(self.choices)}" if self.choices else ""
         shown = (
             "default:" not in self.help.lower()
@@ -65,7 +65,7 @@ class Option:
         return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """Validate a value from Python, YAML or a typed text and return a plain one."""
+        """Validate a value from Python, YAML or the command line, and convert it to the type of the option."""
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
                 return value
@@ -93,9 +93,9 @@ def _converted(value: Any, kind: Any) -> Any:
 
 
 def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
-    """Return ``["depth=2", "part.width=3"]`` as ``{"depth": "2", "part": {"width": "3"}}``.
+    """Parse ``["depth=2", "part.width=3"]`` into ``{"depth": "2", "part": {"width": "3"}}``.
 
-    A repeated name gets a list of its values.
+    The value of a repeated name is a list. Error messages name the option ``what``.
     """
     pairs: dict[str, Any] = {}
     for text in texts:
@@ -107,9 +107,7 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
-                raise ConfigError(
-                    f"{what} is {text!r}, which sets a part of {group}, but {group} has a value; remove one of them"
-                )
+                raise ConfigError(f"{what} is {text!r}, but {group} is also set to a single value; remove one of them")
         before = place.get(last)
         place[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return pairs
@@ -120,25 +118,26 @@ def flag_of(name: str) -> str:
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Validate numbers of parsed options; None and absent ones are skipped."""
+    """Validate the numeric attributes of parsed options that are in ``ranges`` and not None."""
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
             checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
 
 
 def options_of(config_class: Any) -> tuple[Option, ...]:
-    """Return the options of a dataclass in field order."""
+    """Return an option for each field of a dataclass, in order."""
     hints, docs = get_type_hints(config_class), _docs(config_class)
     return tuple(_option(field, hints[field.name], docs.get(field.name, "")) for field in fields(config_class))
 
 
 def config_from(config_class: type[Config], settings: Mapping[str, Any], what: str) -> Config:
-    """Return settings from values by name, also as typed texts; None means the default.
+    """Return an instance of a dataclass from values by field name.
 
-    A method ``of`` of the class computes the other settings from these.
+    If the dataclass has a class method ``of``, it is called instead of the constructor.
 
     Args:
-        what: noun of a setting in messages ("option of evolution").
+        settings: values or texts; None means the default.
+        what: name of a setting in error messages, such as "option of evolution".
     """
     options = {option.name: option for option in options_of(config_class)}
     for name in settings:
@@ -154,15 +153,15 @@ def config_from(config_class: type[Config], settings: Mapping[str, Any], what: s
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Empty settings."""
+    """Dataclass without settings."""
 
 
 class Configured:
-    """A registry member with a dataclass of settings."""
+    """Base class of registered classes, such as latency models, that have a dataclass of settings."""
 
     name: ClassVar[str]
     called: ClassVar[str]
-    """Noun in messages ("latency model")"""
+    """Name of the type in error messages, such as "latency model\""""
     config_class: ClassVar[type] = NoSettings
 
     @classmethod
@@ -178,10 +177,11 @@ class Configured:
 
 
 def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str = "a predictor") -> dict[str, Any]:
-    """Return ``["dim=64", "lr=1e-3"]`` as values by name.
+    """Parse ``["dim=64", "lr=1e-3"]`` into values by name.
 
     Args:
-        what: owner of the settings in messages.
+        types: type of each allowed setting.
+        what: owner of the settings in error messages.
     """
     values = read_pairs("setting", list(texts))
     for name, value in values.items():
@@ -212,14 +212,14 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
 
 
 def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
-    """Return the settings from a parser with :func:`add_options`."""
+    """Return the settings from the parsed arguments of a parser with :func:`add_options`."""
     return config_from(
         config_class, {option.name: getattr(parsed, option.name) for option in options_of(config_class)}, "option"
     )
 
 
 def arguments_of(config: Any) -> list[str]:
-    """Return arguments, without defaults, from which :func:`read_options` reads equal settings."""
+    """Return the command-line arguments for settings, without those that equal the default."""
     arguments: list[str] = []
     for option in options_of(type(config)):
         value = getattr(config, option.name)
@@ -249,7 +249,7 @@ def _option(field: Field[Any], hint: Any, doc: str) -> Option:
 
 @cache
 def _docs(config_class: Any) -> dict[str, str]:
-    """Return the docstring under each field, also of base classes; empty without source."""
+    """Return the docstring below each field of a dataclass and its base classes; empty if there is no source file."""
     docs: dict[str, str] = {}
     owner: Any
     for owner in filter(is_dataclass, reversed(config_class.__mro__)):

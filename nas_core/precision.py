@@ -1,4 +1,4 @@
-"""Numeric precision of networks."""
+"""Numeric precision in which networks compute."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import torch
 from nas_core.errors import ConfigError, unknown_choice
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""``fp32``: float32. ``tf32``: float32 with products of 10-bit mantissas on tensor cores of NVIDIA devices from Ampere
-on. ``bf16``, ``fp16``: 16 bits by torch's autocast."""
+"""``fp32``: float32. ``tf32``: float32 with TF32 matrix products, on NVIDIA GPUs from Ampere on. ``bf16``, ``fp16``:
+16-bit torch autocast."""
 
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _AMPERE = (8, 0)
 
 
 def check_precision(precision: str, device: torch.device | str) -> str:
-    """Return the precision if the device supports it.
+    """Return the precision after checking that the device supports it.
 
     Raises:
-        ConfigError: the device does not support it.
+        ConfigError: the device does not support the precision.
     """
     if precision not in PRECISIONS:
         raise unknown_choice("precision", precision, PRECISIONS)
     device = torch.device(device)
     if precision == "tf32" and device.type != "cuda":
-        raise ConfigError(f"precision tf32 is of NVIDIA devices, {device} has none; give fp32, or a device cuda")
+        raise ConfigError(f"precision tf32 needs an NVIDIA GPU, but the device is {device}; give fp32, or device cuda")
     if precision in ("tf32", "bf16") and device.type == "cuda":
         capability = torch.cuda.get_device_capability(device)
         if capability < _AMPERE:
             raise ConfigError(
-                f"{torch.cuda.get_device_name(device)} (compute capability {capability[0]}.{capability[1]}) has no"
-                f" {precision}, which begins with 8.0; give fp32 or fp16"
+                f"{torch.cuda.get_device_name(device)} has compute capability {capability[0]}.{capability[1]}, but"
+                f" {precision} needs 8.0; give fp32 or fp16"
             )
     return precision
 
@@ -45,9 +45,9 @@ def half_type(precision: str) -> torch.dtype | None:
 
 @contextmanager
 def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
-    """Compute in a precision inside the block, by autocast or torch's TF32 setting.
+    """Compute in one of :data:`PRECISIONS` inside the block, by autocast or torch's TF32 setting.
 
-    Weights keep their types. ``tf32`` is ``fp32`` on a device without it.
+    Weights keep their types. On a device without TF32, ``tf32`` computes in fp32.
     """
     half = half_type(precision)
     with tf32(precision == "tf32"), torch.autocast(torch.device(device).type, half, enabled=half is not None):

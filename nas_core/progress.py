@@ -1,4 +1,4 @@
-"""Progress of slow work: a bar on a terminal, a line every minute elsewhere."""
+"""Progress of long computations: a bar on a terminal, a line every minute elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from tqdm import tqdm
 
 FIRST_S, AGAIN_S = 5.0, 60.0
-"""Seconds until the first report of :class:`SlowWork`, and between reports"""
+"""Seconds until the first line of :class:`SlowWork`, and between lines"""
 
 clock = time.monotonic
 
@@ -23,7 +23,7 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress on standard error, first after :data:`FIRST_S` seconds, then every minute."""
+    """Progress lines on standard error: one after :data:`FIRST_S` seconds, then one every minute."""
 
     def __init__(self, what: str, total: int = 0) -> None:
         self.total = total
@@ -32,7 +32,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report the number of finished units if a report is due and units are left."""
+        """Print the number of finished units if it is time for a line and units remain."""
         now = clock()
         if now < self._next or done >= self.total:
             return
@@ -43,7 +43,7 @@ class SlowWork:
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress callback for a predictor's training, which reports like :class:`SlowWork`."""
+    """Return a callback ``(step, steps, loss)`` that prints the progress of a training, like :class:`SlowWork`."""
     work, last = SlowWork(what), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -58,10 +58,10 @@ def slow_training(what: str) -> Callable[[int, int, float], None]:
 
 @contextmanager
 def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with a number of finished units.
+    """Show the progress of the block. Yields a function to call with the number of newly finished units.
 
     Args:
-        show: show a bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
+        show: True: a bar; False: nothing; None: a bar on a terminal, lines like :class:`SlowWork` elsewhere.
     """
     work, done = SlowWork(what, total), 0
     with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:

@@ -1,4 +1,4 @@
-"""Seeds of torch's global random generators in a block of code."""
+"""Temporary seeds of torch's global random generators."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 @contextmanager
 def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's global generators in the block and restore them afterwards, on the CPU and all accelerators in use.
+    """Seed torch's global random generators inside the block, and restore their state afterwards.
 
-    Use :func:`seed_streams` inside: ``torch.manual_seed`` also seeds unused CUDA devices.
+    To seed again inside the block, call :func:`seed_streams`. ``torch.manual_seed`` also seeds unused CUDA devices.
 
     Args:
-        seed: None: continue from the current state.
-        device: device where the block draws, in addition to the CPU.
+        seed: random seed; None: continue from the current state.
+        device: device whose generator the block uses in addition to that of the CPU.
     """
     device = torch.device(device)
     cuda = device.type == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
@@ -32,7 +32,7 @@ def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> 
 
 
 def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
-    """Seed the global generators of the CPU and one device."""
+    """Seed torch's global random generators of the CPU and of one device."""
     device = torch.device(device)
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

@@ -1,7 +1,7 @@
-"""Registries of members by name.
+"""Registries of objects or classes by name.
 
-A member of the project is a line ``name: "module:object"``, imported on first use. Other distributions offer members as
-entry points. Programs call :meth:`Registry.register`.
+The members of this project are ``"module:object"`` texts, imported on first use. Other packages add members as entry
+points, and programs by :meth:`Registry.register`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Member = TypeVar("Member")
 
 
 class Registry(Generic[Member]):
-    """Members by name: of the project, of other distributions, registered ones.
+    """Registry of objects or classes by name.
 
     Args:
-        what: noun for a member in messages ("search strategy").
-        group: entry-point group of other distributions; empty: none.
-        built_in: name -> "module:object" of the project's members.
-        base: class of every member. Entry points of another class or ``name`` count as not importable.
-        of_classes: members are subclasses of ``base``, not objects.
-        offered: function that returns further lines like ``built_in``.
+        what: name of a member in error messages, such as "search strategy".
+        group: entry-point group in which other packages add members; empty: none.
+        built_in: ``"module:object"`` of each member of this project, by name.
+        base: class of every member.
+        of_classes: True if the members are subclasses of ``base``, False if they are instances.
+        offered: function that returns more members in the form of ``built_in``.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Registry(Generic[Member]):
         self._loaded: dict[str, Member] = {}
 
     def register(self, name: str, member: Member) -> Member:
-        """Add a member for this process and return it; raise a ConfigError if the name is in use."""
+        """Add a member in this process and return it; raise a ConfigError if another member has the name."""
         if name in self.names() and self.get(name) is not member:
             raise ConfigError(f"{self.what} {name!r} exists already; give the new one another name")
         return self._registered.setdefault(name, member)
@@ -53,15 +53,16 @@ class Registry(Generic[Member]):
         self._registered.pop(name, None)
 
     def names(self) -> list[str]:
-        """Return all names, also of members that cannot be imported."""
+        """Return the names of all members, including those that cannot be imported."""
         return list(dict.fromkeys([*self._targets(), *self._registered]))
 
     def get(self, name: str) -> Member:
         """Return a member by name.
 
         Raises:
-            UnknownChoiceError: an unknown name.
-            ConfigError, MissingHostError: the import fails, or two distributions offer the name.
+            UnknownChoiceError: no member has the name.
+            MissingHostError: the member cannot be imported, or two packages add the name.
+            ConfigError: another package adds the name of a member of this project.
         """
         if name in self._registered:
             return self._registered[name]
@@ -70,7 +71,7 @@ class Registry(Generic[Member]):
             raise unknown_choice(self.what, name, self.names())
         if len(targets[name]) > 1:
             error = ConfigError if name in self._own else MissingHostError
-            raise error(f"{self.what} {name!r} is {' and '.join(targets[name])}; uninstall one of them")
+            raise error(f"{self.what} {name!r} is defined by {' and '.join(targets[name])}; uninstall one of them")
         (target,) = targets[name]
         if target not in self._loaded:
             self._loaded[target] = self._imported(name, target)
@@ -84,7 +85,7 @@ class Registry(Generic[Member]):
                 continue
 
     def _targets(self) -> dict[str, list[str]]:
-        """Return name -> all its "module:object"; several if distributions collide."""
+        """Return every ``"module:object"`` of each name; several if packages use the same name."""
         targets = {name: [target] for name, target in {**self._own, **self._offered()}.items()}
         for entry in _entries(self.group, tuple(sys.path)):
             claims = targets.setdefault(entry.name, [])
@@ -101,19 +102,19 @@ class Registry(Generic[Member]):
             expected = f"a subclass of {base.__name__}" if self._of_classes else f"an object of {base.__name__}"
             raise MissingHostError(f"{description} is {kind}; expected {expected}")
         if getattr(member, "name", name) != name:
-            raise MissingHostError(f"{description} calls itself {member.name!r}; both names must be one")
+            raise MissingHostError(f"{description} has the attribute name={member.name!r}; expected {name!r}")
         return cast(Member, member)
 
 
 def import_object(what: str, target: str) -> Any:
-    """Import ``"module:object"`` or raise a MissingHostError; ``what`` starts its message."""
+    """Import ``"module:object"``, or raise a MissingHostError that starts with ``what``."""
     try:
         return EntryPoint("", target, "").load()
     except MissingHostError:
         raise
     except Exception as error:  # the import of another distribution may raise anything
         raise MissingHostError(
-            f"{what} ({target}) does not import: {first_line(error)}; mend or uninstall it"
+            f"{what} ({target}) cannot be imported: {first_line(error)}; repair or uninstall its package"
         ) from None
 
 

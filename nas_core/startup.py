@@ -1,12 +1,12 @@
-"""Hooks that run on the import of a host, in every Python process of an environment.
+"""Hooks that run when fairseq or torchvision is imported, in every Python process of an environment.
 
-``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`.
+``setup.py`` copies this file into ``site-packages``, together with ``nas_ext.pth``, which calls :func:`install`.
 
-- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`.
+- ``fairseq_cli``: waiting OpenMP threads sleep, see :func:`wait_passively`.
 - ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``.
-- ``torchvision``: a CUDA build with a CPU torch is repaired, see :mod:`nas_core.torchvision_fix`.
+- ``torchvision``: a CUDA build is made usable with a CPU build of torch, see :mod:`nas_core.torchvision_fix`.
 
-A failing hook prints one line on stderr.
+A hook that fails prints one line on standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def wait_passively() -> None:
-    """Let waiting OpenMP threads sleep, unless the environment sets their policy. Call it before importing torch."""
+    """Set ``OMP_WAIT_POLICY`` so that waiting OpenMP threads sleep, unless the environment sets a policy.
+
+    Call it before importing torch.
+    """
     import os
 
     if "GOMP_SPINCOUNT" not in os.environ:
@@ -52,7 +55,7 @@ _AFTER = {"fairseq": _register_with_fairseq}
 
 
 class _OnImport:
-    """Finder that adds the hooks to the modules of other finders."""
+    """Import finder that runs the hooks before and after a module is executed."""
 
     of_nas_ext = True
     asks = False
@@ -90,7 +93,7 @@ def _call(actions: dict[str, Callable[[], None]], name: str) -> None:
         if name in actions:
             actions[name]()
     except Exception as error:
-        print(f"nas-ext: {name} is imported without nas-ext ({type(error).__name__}: {error})", file=sys.stderr)
+        print(f"nas-ext: the hook for the import of {name} failed ({type(error).__name__}: {error})", file=sys.stderr)
 
 
 def install() -> None:

@@ -1,8 +1,7 @@
-"""Repair of a CUDA build of torchvision with a CPU build of torch.
+"""Import of a CUDA build of torchvision with a CPU build of torch.
 
-PyPI has only CUDA builds of torchvision for Linux. With a CPU torch, ``import torchvision`` fails with ``operator
-torchvision::nms does not exist``. Declaring the two missing operators makes transforms, data sets and models usable;
-the operators themselves still fail.
+PyPI has only CUDA builds of torchvision for Linux. With a CPU build of torch, ``import torchvision`` fails with
+``operator torchvision::nms does not exist``. Declaring two operators makes transforms, data sets and models usable.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _declared: list[object] = []  # the declarations live as long as the object that
 
 
 def cuda_mismatch(package: str) -> bool:
-    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed with a CPU torch."""
+    """Return whether a CUDA build of a package (torchvision or torchaudio) is installed with a CPU build of torch."""
     return _is_cuda_build(package) and not _is_cuda_build("torch")
 
 
@@ -33,7 +32,7 @@ def _is_cuda_build(package: str) -> bool:
 
 
 def repair() -> bool:
-    """Declare the missing operators if the builds do not match. Call it before importing torchvision.
+    """Declare the missing operators if torchvision is a CUDA build and torch is not. Call it before the import.
 
     Returns:
         True if the operators are declared.

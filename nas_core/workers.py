@@ -1,6 +1,6 @@
-"""Worker processes of this machine, each with one device.
+"""Worker processes on this machine, each with one device.
 
-A worker is a new interpreter, since CUDA cannot be used in a fork. It opens its data once.
+A worker is a new Python interpreter, since CUDA does not work after a fork. It loads its data once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from nas_core.jobs import Failure, Opener, open_or_raise
 
 
 class WorkerPool:
-    """Pool of workers, one for each mapping of arguments, which start with the first items.
+    """Pool of worker processes, started by the first call of :meth:`map`.
 
     Args:
-        opener: importable function, called once in each worker; it returns the function from an item to its result.
-        arguments: keyword arguments of the opener for each worker.
-        names: names of the workers in messages, such as their devices.
+        opener: function as described in :data:`nas_core.jobs.Opener`.
+        arguments: keyword arguments of ``opener`` for each worker.
+        names: name of each worker in messages, such as its device.
     """
 
     def __init__(self, opener: Opener, arguments: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
@@ -40,18 +40,18 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End all workers; the next items start new ones."""
+        """End all workers. The next call of :meth:`map` starts new ones."""
         for worker in self._workers:
             worker.end()
 
     def map(self, items: Sequence[Any]) -> Iterator[Mapping[str, Any] | Failure]:
-        """Yield the result of each item in order, as soon as possible.
+        """Yield the result of each item, in order.
 
-        A worker that dies is replaced and its item repeated. An item fails if its work raises an exception or two
-        workers die over it.
+        The item of a worker that dies is computed again by a new worker. An item is a ``Failure`` if its computation
+        raises an exception, or if two workers die during it.
 
         Raises:
-            NasExtError: a worker raised one or cannot open its data.
+            NasExtError: a computation raises it, or a worker cannot load its data.
         """
         waiting = list(reversed(range(len(items))))
         idle = list(self._workers)
@@ -74,7 +74,7 @@ class WorkerPool:
                         except BrokenProcessPool:
                             worker.end()
                             if number in lost_once:
-                                outcomes[number] = Failure(f"two workers were lost over it, the last on {worker.name}")
+                                outcomes[number] = Failure(f"two workers died computing it, the last on {worker.name}")
                             else:
                                 lost_once.add(number)
                                 waiting.append(number)
@@ -85,7 +85,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """A process of an executor, and its replacements."""
+    """A worker process that starts again after :meth:`end`."""
 
     def __init__(self, name: str, opener: Opener, arguments: Mapping[str, Any]) -> None:
         self.name = name
@@ -108,7 +108,7 @@ class _Worker:
 
 @contextmanager
 def _script_hidden() -> Iterator[None]:
-    """Hide the main module if it is a script, which a new process would run again."""
+    """Keep processes started inside the block from running the main script again."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is None:
         sys.modules["__main__"] = ModuleType("__main__")
@@ -148,13 +148,13 @@ def _compute(opener: Opener, arguments: Mapping[str, Any], item: Any) -> Mapping
     except Exception as error:
         failure = Failure.of(error)
         if _device_is_lost():
-            print(f"the device of this process is lost: {failure.reason}", file=sys.stderr, flush=True)
+            print(f"nas-ext: a worker process lost its GPU: {failure.reason}", file=sys.stderr, flush=True)
             os._exit(1)  # another process does the item
         return failure
 
 
 def _device_is_lost() -> bool:
-    """Return whether every CUDA call of this process fails, as after an illegal access."""
+    """Return whether all CUDA calls of this process fail, as after an illegal memory access."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return False

@@ -118,7 +118,7 @@ def test_every_cut_of_the_last_record_is_survived(tmp_path, caplog):
         path.write_bytes(full[:length])
         kept = [{"step": 1}, {"step": 2, "text": "ü"}] if length == len(full) - 1 else [{"step": 1}]
         assert read_jsonl(path) == kept
-        assert ("half written" in caplog.text) == (len(kept) == 1)
+        assert ("incomplete" in caplog.text) == (len(kept) == 1)
         append_jsonl(path, {"step": 3})
         assert read_jsonl(path) == [*kept, {"step": 3}]
 
@@ -128,7 +128,7 @@ def test_broken_middle_line_is_an_error(tmp_path, middle):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"step": 1}\n' + middle + b'\n{"step": 3}\n')
     with pytest.raises(
-        DataError, match=r"journal\.jsonl, line 2 is not a JSON object .* or move it away to start anew$"
+        DataError, match=r"journal\.jsonl, line 2 is not a JSON object .* or move it away to start again$"
     ):
         read_jsonl(path)
 
@@ -136,7 +136,7 @@ def test_broken_middle_line_is_an_error(tmp_path, middle):
 def test_foreign_file_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "thesis.txt"
     path.write_text("first line\nlast line without a break")
-    with pytest.raises(DataError, match=r"left as it is, give another file name$"):
+    with pytest.raises(DataError, match=r"stays unchanged; give another file name$"):
         append_jsonl(path, {"step": 1})
     with pytest.raises(DataError, match="line 1"):
         read_jsonl(path)

@@ -69,7 +69,7 @@ def test_results_come_in_order_and_single_failures_stay_single(tmp_path: Path) -
 def test_what_two_jobs_were_lost_over_has_failed_alone(tmp_path: Path) -> None:
     first, lost, last = halves(run(tmp_path, [1, "die", 3], jobs=1))
     assert (first, last) == (0.5, 1.5)
-    assert lost.startswith("two jobs were lost over it: job ")
+    assert lost.startswith("two of its jobs were killed, the last ")
     log = tmp_path / lost.rpartition("see ")[2]
     assert log.is_file()
     assert len(list(tmp_path.glob("opened-*"))) == 5  # halved until it is alone

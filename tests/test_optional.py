@@ -52,7 +52,7 @@ def test_package_that_raises_on_import(broken_package):
     with pytest.raises(MissingHostError) as caught:
         require(name, "training", "fairseq")
     message = str(caught.value)
-    assert f"{name}, which is installed but does not import (ValueError: mutable default is not allowed)" in message
+    assert f"{name}, which is installed but cannot be imported (ValueError: mutable default is not allowed)" in message
     assert install_line("fairseq") in message
     assert isinstance(caught.value.__cause__, ValueError)
 

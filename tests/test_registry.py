@@ -29,7 +29,7 @@ def test_own_members_are_imported_when_asked_for(colours: Registry[object]):
     assert colours.get("pi") == pytest.approx(3.14159, abs=1e-5)
     assert colours.names() == ["pi", "broken"]
     assert dict(colours.items()).keys() == {"pi"}, "what does not import is left out"
-    with pytest.raises(MissingHostError, match=r"colour 'broken' \(math:no_such_name\) does not import"):
+    with pytest.raises(MissingHostError, match=r"colour 'broken' \(math:no_such_name\) cannot be imported"):
         colours.get("broken")
 
 
@@ -69,12 +69,12 @@ def test_two_others_with_one_name_leave_the_rest(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("raise RuntimeError('no licence\\nnor two lines')", "does not import: RuntimeError: no licence; mend"),
-        ("import no_such_package", "does not import: No module named 'no_such_package'; mend"),
-        ("def f(:", "does not import: SyntaxError: invalid syntax"),
+        ("raise RuntimeError('no licence\\nnor two lines')", "cannot be imported: RuntimeError: no licence; repair"),
+        ("import no_such_package", "cannot be imported: No module named 'no_such_package'; repair"),
+        ("def f(:", "cannot be imported: SyntaxError: invalid syntax"),
         ("THING = 3", "is an object of int; expected an object of Fraction"),
         ("from fractions import Fraction as THING", "is a class; expected an object of Fraction"),
-        (f"from {__name__} import GREY as THING", "calls itself 'grey'; both names must be one"),
+        (f"from {__name__} import GREY as THING", "has the attribute name='grey'; expected"),
     ],
 )
 def test_what_another_distribution_breaks_is_one_line_and_leaves_the_rest(

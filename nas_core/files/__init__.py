@@ -1,4 +1,4 @@
-"""Atomic writers, journals that survive kills, and readers with errors of one line.
+"""Atomic writers, journals, and readers with one-line errors.
 
-Every file of this project is written here. A crash, a full disk or a second process never damages an existing file.
+All files of this project are written by this package. A crash or a full disk never damages an existing file.
 """

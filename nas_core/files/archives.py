@@ -1,4 +1,4 @@
-"""Zip archives (.npz, checkpoints) whose declared sizes are checked before they are unpacked."""
+"""Zip archives (.npz files, torch checkpoints), whose declared sizes are checked before unpacking."""
 
 from __future__ import annotations
 
@@ -21,24 +21,21 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError, TypeError,
     AttributeError, ArithmeticError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError,
 )  # fmt: skip
-"""Exceptions raised by reading a damaged archive"""
+"""Exceptions that the readers of an archive raise if it is damaged"""
 
 _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
 MOST_ARRAYS = 2**30
-"""Largest unpacked size of an .npz file, in bytes"""
+"""Maximum unpacked size of an .npz file in bytes"""
 _PICKLE = 2**26
-"""Largest pickle of a checkpoint, in bytes; it describes the tensors without their numbers"""
+"""Maximum size of the pickle in a checkpoint in bytes, which describes the tensors without their values"""
 _SLACK = 2**26
 
 
 def check_archive(path: str | Path, complete: bool = True) -> None:
-    """Reject a zip checkpoint that is damaged or declares more than its file can hold (torch does not compress).
+    """Raise a ValueError if a checkpoint in torch's zip format is damaged or declares more bytes than it can hold.
 
     Args:
-        complete: verify the checksums of all records, which torch does not; once per process for an unchanged file.
-
-    Raises:
-        ValueError: the checkpoint is rejected.
+        complete: also verify the checksums of all records, once per process for an unchanged file.
     """
     if not zipfile.is_zipfile(check_regular(path)):
         return
@@ -46,10 +43,11 @@ def check_archive(path: str | Path, complete: bool = True) -> None:
         declared = sum(record.file_size for record in archive.infolist())
         pickled = max((record.file_size for record in archive.infolist() if _is_pickle(record)), default=0)
     state = Path(path).stat()
+    # torch does not compress
     if declared > 2 * state.st_size + _SLACK or pickled > _PICKLE:
         raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
     if complete and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
-        raise ValueError(f"its record {record} does not fit its checksum; copy the file again")
+        raise ValueError(f"its record {record} does not match its checksum; copy the file again")
 
 
 @functools.lru_cache(maxsize=16)
@@ -59,7 +57,7 @@ def _damaged_record(path: str, *_: int) -> str | None:
 
 
 def archive_pickle(path: str | Path) -> bytes:
-    """Return the raw pickle of a checkpoint in torch's zip format; empty for other files."""
+    """Return the bytes of the pickle in a checkpoint in torch's zip format, unread; empty for other files."""
     try:
         with zipfile.ZipFile(check_regular(path)) as archive:
             record = next(record for record in archive.infolist() if _is_pickle(record))
@@ -74,13 +72,13 @@ def _is_pickle(record: zipfile.ZipInfo) -> bool:
 
 @contextlib.contextmanager
 def open_npz(path: str | Path, most: int | None = None) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an .npz file of plain arrays, which are read on access.
+    """Open an .npz file without pickled objects. Its arrays are read on access.
 
     Args:
-        most: largest unpacked size in bytes; default: 1 GB, or twice the file if larger.
+        most: maximum unpacked size in bytes; None: 2**30, or twice the file size if that is larger.
 
     Raises:
-        One of `DAMAGED_ARCHIVE`: the file is damaged or larger.
+        One of `DAMAGED_ARCHIVE`: the file is damaged or too large.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())

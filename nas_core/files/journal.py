@@ -1,4 +1,4 @@
-"""Journals: JSON Lines that grow by whole records and survive kills."""
+"""Journals: JSON Lines files that stay readable if a process is killed while it writes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
-    """Append a record to a journal, created if missing, and flush it to the disk.
+    """Append a record to a JSON Lines file and flush it to disk. A missing file is created.
 
-    An incomplete last line of a killed process is removed first. Only one process may write at a time.
+    An incomplete last line is removed first. Only one process may write at a time.
 
     Raises:
-        DataError: the file is not a journal; it is unchanged.
-        NasExtError: the file cannot be written; a partial record is removed.
+        DataError: the file does not contain JSON Lines. It stays unchanged.
+        NasExtError: the file cannot be written.
     """
     line = json.dumps(record, ensure_ascii=False, default=plain_json).encode("utf-8") + b"\n"
     journal = Path(path)
@@ -45,10 +45,10 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
-    """Return the records of a journal; an incomplete last line is dropped with a warning.
+    """Return the records of a JSON Lines file. An incomplete last line is skipped with a warning.
 
     Raises:
-        DataError: the file is missing, or another line is not a JSON object.
+        DataError: the file is missing, or a line before the last is not a JSON object.
     """
     lines = read_bytes(path).split(b"\n")
     records: list[dict[str, Any]] = []
@@ -59,17 +59,17 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
             records.append(_record(line))
         except ValueError as error:
             if number == len(lines) and line.lstrip().startswith(b"{"):
-                _log.warning("%s: dropped line %d, which was only half written", path, number)
+                _log.warning("%s: skipped line %d, which is incomplete", path, number)
                 break
             raise DataError(
-                f"{path}, line {number} is not a JSON object ({error}): the file is damaged or no journal; restore it, "
-                "or move it away to start anew"
+                f"{path}, line {number} is not a JSON object ({error}): the file is damaged or not JSON Lines; restore "
+                "it, or move it away to start again"
             ) from error
     return records
 
 
 def repair_jsonl(path: str | Path) -> None:
-    """Remove an incomplete last line of a journal, which must have no other writer."""
+    """Remove an incomplete last line of a JSON Lines file. No other process may write to it."""
     with open(path, "a+b", buffering=0) as file:
         _mend(file.fileno(), path)
 
@@ -82,7 +82,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def _mend(descriptor: int, path: str | Path) -> int:
-    """End the journal with a line break and return its length in bytes."""
+    """Remove an incomplete last line, add a missing line break, and return the length in bytes."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return size
@@ -97,10 +97,10 @@ def _mend(descriptor: int, path: str | Path) -> int:
     except ValueError as error:
         if not tail.lstrip().startswith(b"{"):
             raise DataError(
-                f"{path} does not end in a JSON object: it is no journal, or a damaged one; it was left as it is, give "
+                f"{path} does not end with a JSON object: it is damaged or not JSON Lines, and stays unchanged; give "
                 "another file name"
             ) from error
-        _log.warning("%s: removed its last line, which was only half written", path)
+        _log.warning("%s: removed the last line, which was incomplete", path)
         os.ftruncate(descriptor, size - len(tail))
         return size - len(tail)
     os.pwrite(descriptor, b"\n", size)

@@ -1,6 +1,6 @@
-"""Readers of JSON and YAML with a size limit and errors of one line.
+"""Readers of JSON and YAML files with a size limit and one-line errors.
 
-They raise DataError for a missing, malformed or special file, else NasExtError if it cannot be read.
+They raise a DataError if the file is missing, malformed or not a regular file, and a NasExtError if it cannot be read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import yaml
 from nas_core.errors import DataError, NasExtError
 
 MOST_BYTES = 2**30
-"""Largest file that is read whole, in bytes"""
+"""Maximum size in bytes of a file that is read into memory"""
 MOST_TEXT = 2**24
-"""Largest YAML text in bytes; its parser is slow"""
+"""Maximum size of a YAML text in bytes"""
 
 
 def check_regular(path: str | Path) -> Path:
-    """Return a path after checking that it is a regular file."""
+    """Return a path after checking that it is a regular file; raise a DataError otherwise."""
     try:
         mode = Path(path).stat().st_mode
     except (FileNotFoundError, ValueError) as error:  # a name with a zero byte
-        raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from error
+        raise DataError(f"file not found: {path}; check the name and the folder") from error
     except OSError as error:
         raise _unreadable(path, error) from error
     if not stat.S_ISREG(mode):
@@ -36,16 +36,16 @@ def check_regular(path: str | Path) -> Path:
 
 
 def _unreadable(path: str | Path, error: OSError) -> NasExtError:
-    return NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights")
+    return NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions")
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the absolute path with links followed. Unlike `Path.resolve`, accept loops of links."""
+    """Return the absolute path with symbolic links resolved. Unlike `Path.resolve`, accept loops of links."""
     return Path(os.path.realpath(path))
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of the files in a folder."""
+    """Return the SHA-256 of a file, or of the names and contents of the files in a folder, in hexadecimal."""
     try:
         if Path(path).is_dir():
             files = sorted(file for file in Path(path).iterdir() if file.is_file())
@@ -65,7 +65,7 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     except OSError as error:
         raise _unreadable(path, error) from error
     if len(content) > most:
-        raise DataError(f"{path} has more than {most / 2**20:g} MB, which is too much for such a file; check its name")
+        raise DataError(f"{path} is larger than {most / 2**20:g} MB, the maximum for this type of file; check its name")
     return content
 
 
@@ -73,12 +73,12 @@ def parse_json(text: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is not JSON, or nested too deep.
+        ValueError: the text is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError:
-        raise ValueError("lists or mappings are nested too deep for Python's parser") from None
+        raise ValueError("lists or mappings are nested too deeply for Python's parser") from None
 
 
 def read_json(path: str | Path) -> Any:
@@ -86,22 +86,24 @@ def read_json(path: str | Path) -> Any:
     try:
         return parse_json(content)
     except ValueError as error:
-        raise DataError(f"{path} is not JSON ({error}): give a JSON file, or make it anew if it is damaged") from error
+        raise DataError(
+            f"{path} is not JSON ({error}): give a JSON file, or create it again if it is damaged"
+        ) from error
 
 
 def parse_yaml(text: bytes | str) -> Any:
     """Return the plain value of a YAML text of at most :data:`MOST_TEXT` bytes.
 
     Raises:
-        ValueError: the text is larger, not YAML, nested too deep, or asks for other objects.
+        ValueError: the text is too large, not YAML, nested too deeply, or has tags of Python objects.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
     if len(content) > MOST_TEXT:
-        raise ValueError(f"more than {MOST_TEXT // 1000} kB of text")
+        raise ValueError(f"larger than {MOST_TEXT // 1000} kB")
     try:
         return yaml.safe_load(content.decode("utf-8"))
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
@@ -111,4 +113,4 @@ def read_yaml(path: str | Path) -> Any:
     try:
         return parse_yaml(content)
     except ValueError as error:
-        raise DataError(f"{path}: not readable as YAML ({error})") from error
+        raise DataError(f"{path} is not valid YAML ({error}); correct the file") from error

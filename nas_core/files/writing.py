@@ -1,6 +1,6 @@
-"""Atomic writers: a temporary file is written, flushed, and renamed over the old one.
+"""Atomic writers: they write and flush a temporary file, then rename it to the final name.
 
-They create missing folders. If they raise a NasExtError, the old file is unchanged.
+They create missing folders. If they raise a NasExtError, an existing file stays unchanged.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any
 from nas_core.errors import DataError, NasExtError
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
-"""Messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk"""
+"""Parts of the messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk"""
 
 
 @contextlib.contextmanager
 def os_errors(verb: str, path: str | Path) -> Iterator[None]:
-    """Turn an OSError inside the block into a `NasExtError`: cannot ``verb`` ``path``."""
+    """Turn an OSError inside the block into a `NasExtError` with the message "cannot ``verb`` ``path``"."""
     try:
         yield
     except OSError as error:
         raise NasExtError(
-            f"cannot {verb} {path}: {error.strerror or error}; check the path, its rights and the free space"
+            f"cannot {verb} {path}: {error.strerror or error}; check the path, its permissions and the free space"
         ) from error
 
 
@@ -49,9 +49,9 @@ def check_replaceable(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def atomic_output(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path that becomes ``path`` if the block ends without an exception.
+    """Yield a temporary path, and rename it to ``path`` if the block ends without an exception.
 
-    For writers that take a file name (``torch.save``, ``safetensors``).
+    Use it for functions that write to a file name, such as ``torch.save``.
     """
     check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at its file
@@ -88,7 +88,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files that no running process has locked."""
+    """Remove temporary files of processes that have ended."""
     for file in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError), file.open("rb") as opened:
             fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,14 +96,14 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:
-    """Replace the content of a file by ``data`` (text as UTF-8)."""
+    """Replace the content of a file by ``data``. Text is encoded as UTF-8."""
     content = data.encode("utf-8") if isinstance(data, str) else data
     with atomic_output(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write a value as indented JSON; NumPy numbers and arrays become plain ones."""
+    """Write a value as indented JSON. NumPy and torch values become numbers and lists."""
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, default=plain_json) + "\n")
 
 
@@ -124,7 +124,7 @@ def _sync(path: Path) -> None:
 
 
 def plain_json(value: object) -> Any:
-    """Return NumPy and torch values as numbers and lists, paths as text; ``default`` of `json.dumps`."""
+    """Convert NumPy and torch values to numbers and lists, and paths to text, as ``default`` of `json.dumps`."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):

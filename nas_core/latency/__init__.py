@@ -1,4 +1,4 @@
-"""Measured latency and memory of architectures, and latency models."""
+"""Measurement of latency and memory, and models that predict latency."""
 
 from typing import TYPE_CHECKING
 

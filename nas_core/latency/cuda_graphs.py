@@ -1,4 +1,4 @@
-"""CUDA graphs of the parts of a pass."""
+"""Recording of a forward pass as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
 WARM_UP = 3
-"""Passes before recording, so that libraries choose kernels and allocate memory."""
+"""Passes before the recording, in which libraries choose kernels and allocate memory."""
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Record each part as a CUDA graph and return functions that replay them, to be called in order.
+    """Record each part of a forward pass as a CUDA graph, and return functions that replay the graphs in this order.
 
-    A replay reads the inputs of the recording and returns the recorded tensors with new values. A part must not read a
-    value on the host.
+    A replay reads the input tensors of the recording and overwrites its output tensors. A part must not read values of
+    tensors on the CPU.
 
     Raises:
         ConfigError: a part cannot be recorded.
@@ -51,7 +51,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
 
 
 def _check(name: str, part: Callable[[], object]) -> None:
-    """Run a part once without synchronisation: a failed recording would prevent all later ones."""
+    """Raise a ConfigError if a part synchronises with the CPU."""  # a failed recording prevents all later ones
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that this mode is a prototype
@@ -75,6 +75,6 @@ def _one_line_error(name: str) -> Iterator[None]:
 
 
 def _replay(graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> object:
-    """Replay a recorded part; ``part`` is an argument to keep its inputs alive."""
+    # part is an argument to keep its inputs alive
     graph.replay()
     return result

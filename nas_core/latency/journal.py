@@ -1,4 +1,4 @@
-"""Journals of measurements: a header with settings, machine and reference, then one line per measurement."""
+"""JSON Lines files of measurements: a header with settings and machine, then one line per measurement."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from nas_core.files.journal import read_jsonl
 
 
 def read_journal(path: Path, format_name: str, version: int, content: str, command: str) -> list[dict[str, Any]]:
-    """Return the header and the other lines; ``content`` and ``command`` are for messages.
+    """Return the header and the other lines of a file of measurements.
+
+    Args:
+        content: expected content, for error messages.
+        command: command that adds measurements, for error messages.
 
     Raises:
-        DataError: the journal is missing or of another format.
+        DataError: the file is missing, empty or of another format.
     """
     lines = read_jsonl(path)
     if not lines:
-        raise DataError(f"{path} is empty; '{command}' fills it")
+        raise DataError(f"{path} is empty; run '{command}' to add measurements")
     kind = lines[0].get("format"), lines[0].get("version")
     if kind != (format_name, version):
-        raise DataError(f"{path} is of format {kind[0]!r} {kind[1]!r}; expected {content}, {format_name!r} {version}")
+        raise DataError(f"{path} has format {kind[0]!r} {kind[1]!r}; expected {content}, {format_name!r} {version}")
     return lines
 
 
@@ -32,7 +36,11 @@ def check_conditions(
     current: tuple[Mapping[str, Any], Mapping[str, Any]],
     instead: str,
 ) -> None:
-    """Raise a ConfigError if settings or machine differ from the former ones."""
+    """Raise a ConfigError if settings or machine, in this order, differ from those of a file.
+
+    Args:
+        instead: noun for the advice in the message, such as "file".
+    """
     for part, old, new in zip(("setting", "machine"), former, current, strict=True):
-        advice = f"go on with the former one, or give another {instead}"
-        check_same_settings(f"{path} was begun with {part}", old, new, advice)
+        advice = f"use the same {part}, or give another {instead}"
+        check_same_settings(f"{path} was created with {part}", old, new, advice)

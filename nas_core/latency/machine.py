@@ -1,4 +1,4 @@
-"""Description and clock rates of the machine of a measurement."""
+"""Hardware, software versions and clock rates of the machine on which latency is measured."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nas_core.device import device_index, device_name
 from nas_core.machine import cpu_name
 
 ClockState = dict[str, Any]
-"""Plain data: ``source`` and, if available, ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the fastest),
-``power_w``, ``power_limit_w``, ``temperature_c`` and ``reasons`` (for lower clocks) of a CUDA device, or ``governor``
-and ``cpu_mhz`` of a CPU."""
+"""Clock rates of a device: ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the fastest), ``power_w``,
+``power_limit_w``, ``temperature_c`` and ``reasons`` (for lower rates) with CUDA; ``governor`` and ``cpu_mhz`` with a
+CPU; and ``source``, from which they are read. Unavailable values are absent."""
 
 REASONS = {
     0x001: "gpu_idle",
@@ -32,15 +32,15 @@ REASONS = {
     0x080: "hw_power_brake_slowdown",
     0x100: "display_clock_setting",
 }
-"""NVML's bits for the reasons of a lower clock rate."""
+"""Reasons for a lower clock rate, by their bit in NVML."""
 THROTTLED = {"sw_power_cap", "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
-"""Reasons that depend on load, heat and power; the others are settings or idleness."""
+"""Reasons that depend on load, heat or power; the others are settings or an idle device."""
 _DIFFERENT = 1.05
 _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
-    """Return the names and versions that a latency depends on."""
+    """Return the hardware names and software versions on which latency depends."""
     cuda: dict[str, str | int] = {}
     if torch.device(device).type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -58,13 +58,13 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
 
 def is_here(device_name: str) -> bool:
-    """Return whether this machine's processor or one of its CUDA devices has that name."""
+    """Return whether the processor or a CUDA device of this machine has a name."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return device_name in {cpu_name(), *(torch.cuda.get_device_name(index) for index in range(count))}
 
 
 def clock_state(device: torch.device | str) -> ClockState:
-    """Read the clocks of a device; CUDA needs NVML (``pip install nvidia-ml-py``). Empty if unavailable."""
+    """Return the clock rates of a device; empty if unavailable. CUDA needs NVML (``pip install nvidia-ml-py``)."""
     device = torch.device(device)
     if device.type == "cpu":
         return _cpu_state(_CPU)
@@ -72,23 +72,23 @@ def clock_state(device: torch.device | str) -> ClockState:
 
 
 def clock_warning(states: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a warning if the clocks differ between measurements or were throttled, else None."""
+    """Return a warning if the clock rates of measurements differ by more than 5 % or were throttled, otherwise None."""
     findings = []
     reasons = [THROTTLED & set(state.get("reasons") or ()) for state in states]
     if throttled := sum(map(bool, reasons)):
         names = ", ".join(sorted(set().union(*reasons)))
-        findings.append(f"{throttled} of {len(states)} were made while the device was throttled ({names})")
-    for name, clock in (("sm_mhz", "the processors' clock"), ("memory_mhz", "the memory's clock")):
+        findings.append(f"{throttled} of {len(states)} measurements were made while it was throttled ({names})")
+    for name, clock in (("sm_mhz", "processor clock"), ("memory_mhz", "memory clock")):
         rates = [float(state[name]) for state in states if state.get(name)]
         if rates and max(rates) > _DIFFERENT * min(rates):
             findings.append(f"{clock} was {min(rates):,.0f} to {max(rates):,.0f} MHz")
     if len(governors := sorted({str(state["governor"]) for state in states if state.get("governor")})) > 1:
-        findings.append(f"the processor's governor was {' and '.join(governors)}")
-    return f"measurements were made in different states of the clocks: {'; '.join(findings)}" if findings else None
+        findings.append(f"CPU frequency governor was {' and '.join(governors)}")
+    return f"the clock rates of the device were not constant: {'; '.join(findings)}" if findings else None
 
 
 def clock_summary(states: Sequence[Mapping[str, Any]]) -> str | None:
-    """Summarise the clocks of all measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
+    """Return a summary of the clock rates of measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
     parts = []
     for name, label, unit in (
         ("sm_mhz", "processors ", "MHz"),

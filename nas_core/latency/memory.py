@@ -1,4 +1,4 @@
-"""Memory of a workload, in 10^6 bytes: the peak during a pass, and the cache after decoding."""
+"""Memory of a network in MB (10^6 bytes): the peak during a forward pass, and the cache after decoding."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from nas_core.models.workload import Workload
 
 @runtime_checkable
 class Decodes(Protocol):
-    """Workload that decodes step by step."""
+    """Workload that decodes token by token."""
 
     def cache_tensors(self) -> Sequence[Tensor]:
-        """Return the cache after the last step; run the steps if needed."""
+        """Return the cache after the last token; decode first if needed."""
         ...
 
 
 @dataclass(frozen=True)
 class MeasuredMemory:
-    """Memory of one pass of a workload."""
+    """Memory of one forward pass in MB (10^6 bytes)."""
 
     memory_mb: float
     """Weights plus the peak of all other tensors."""
     weights_mb: float
     cache_mb: float | None
-    """Cache after the last step; None without decoding."""
+    """Cache after the last token; None if the workload does not decode."""
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Mode that tracks the bytes of live storages, and their peak."""
+    """Mode that counts the bytes of live tensors, and their maximum."""
 
     def __init__(self, ignored: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -66,7 +66,7 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
-    """Run one pass of a workload and return its memory."""
+    """Run one forward pass of a workload and return its memory."""
     weights = [x for module in workload.modules for x in (*module.parameters(), *module.buffers())]
     weights_bytes = _bytes(weights)
     with torch.inference_mode():

@@ -18,28 +18,28 @@ UNNAMED = "an unnamed machine"
 
 
 class LatencyModel(Configured, ABC):
-    """Model that is fitted to measurements and predicts milliseconds."""
+    """Model that is fitted to measured latencies and predicts latency in ms."""
 
     name: ClassVar[str]
-    """Name in :data:`nas_core.latency.LATENCY_MODELS` and in files."""
+    """Name in :data:`nas_core.latency.LATENCY_MODELS` and in model files."""
     called = "latency model"
     by: ClassVar[str]
-    """Inputs: ``genes`` or ``graph``."""
+    """Type of inputs: ``genes`` (architectures of one search space) or ``graph`` (any network)."""
     config: Any
     info: dict[str, Any]
-    """Provenance, such as ``machine``; saved with the model."""
+    """Provenance of the model, such as ``machine``; saved in the model file."""
 
     @property
     def machine(self) -> str:
-        """Return the name of the measured device."""
+        """Name of the device on which the latencies were measured."""
         machine = self.info.get("machine")
         return str(machine.get("device_name", UNNAMED)) if isinstance(machine, dict) else UNNAMED
 
     device: torch.device = torch.device("cpu")
-    """Device of torch for fit and prediction; not saved."""
+    """Torch device for fit and prediction; not saved."""
 
     def on(self, device: str) -> Self:
-        """Move the model to a device; models without torch stay on the CPU."""
+        """Move the model to a device and return it. Models without torch stay on the CPU."""
         self.device = usable_device(device)
         self.move()
         return self
@@ -49,12 +49,12 @@ class LatencyModel(Configured, ABC):
 
     @abstractmethod
     def predict(self, inputs: Any) -> Floats:
-        """Return milliseconds of architectures or graphs."""
+        """Return the latency in ms ``(n,)`` of n architectures or graphs."""
 
     @abstractmethod
     def predict_with_std(self, inputs: Any) -> tuple[Floats, Floats]:
-        """Return milliseconds and their standard deviation."""
+        """Return the latency in ms ``(n,)`` and its standard deviation ``(n,)``."""
 
     @abstractmethod
     def save(self, path: str | Path) -> None:
-        """Write one file for :func:`nas_core.latency.load_latency_model`."""
+        """Write the file that :func:`nas_core.latency.load_latency_model` reads."""

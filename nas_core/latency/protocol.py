@@ -1,13 +1,7 @@
-"""Timing of a workload, with the machine's drift divided out.
+"""Latency measurement relative to a constant reference workload, which corrects for slow changes of machine speed.
 
-In HAT's latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the error is slow drift of the machine, up to
-48 % above its median state. Here a constant reference workload runs before and after every measured pass, and latency
-is relative to it. Inference mode, evaluation mode and the number of threads are enforced.
-
-Clocks of a CUDA device: ``wall`` is the time from the call to the last result, with a synchronisation after each part.
-``device`` is the time between two CUDA events. With ``cuda_graphs`` each part is recorded once and replayed.
-
-Workload and reference share precision and graphs, so corrected milliseconds are comparable within one file only.
+A workload is a network with its inputs. A pass of the reference runs before and after every pass of the workload, with
+the same precision. Corrected latencies are comparable within one file only.
 """
 
 from __future__ import annotations
@@ -41,42 +35,42 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TimingConfig:
-    """Conditions and number of timed passes."""
+    """Settings of a latency measurement."""
 
     warmup: int = 2
-    """Untimed passes before the timed ones."""
+    """Number of untimed passes before the timed ones."""
     repeats: int = 10
-    """Timed passes of each architecture."""
+    """Number of timed passes of each architecture."""
     trim: float = 0.1
-    """Share of the passes trimmed at each end before averaging."""
+    """Fraction of the passes dropped at each end, fastest and slowest, before averaging."""
     threads: int = 1
-    """Threads of torch while timing."""
+    """Number of torch threads during the measurement."""
     clock: str = field(default="wall", metadata={"choices": CLOCKS})
-    """``wall``; ``cpu``: CPU time of this thread, with less noise on a shared processor; ``device``: time between CUDA
-    events."""
+    """``wall``: elapsed time, with a synchronisation after each part; ``cpu``: CPU time of this thread, with less noise
+    on a shared processor; ``device``: time between CUDA events."""
     device: str = "cpu"
-    """Device of the workload: cpu, cuda, cuda:1, mps."""
+    """Torch device of the networks: cpu, cuda, cuda:1, mps."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
     """Precision of the networks; bf16 and fp16 convert weights and inputs."""
     cuda_graphs: bool = False
-    """Record each part of a pass as a CUDA graph and time its replays."""
+    """Record each part of a forward pass as a CUDA graph and time its replays."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         kind = _device_type(self.device)
         if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
             raise ConfigError(
-                f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
+                f"clock cpu needs one thread on the CPU, got {self.threads} threads on {self.device}; use clock wall"
             )
         for_cuda = self.clock == "device" or self.cuda_graphs or self.precision == "tf32"
         if for_cuda and kind != "cuda":
             raise ConfigError(
-                f"clock device, cuda_graphs and precision tf32 are for CUDA devices, which {self.device} is not: leave"
-                " them out, or give device cuda"
+                f"clock device, cuda_graphs and precision tf32 need a CUDA device, but the device is {self.device};"
+                " remove them, or give device cuda"
             )
 
     def checked_here(self) -> TimingConfig:
-        """Return these settings; raise a ConfigError if this machine does not support them."""
+        """Return these settings, or raise a ConfigError if this machine does not support them."""
         check_precision(self.precision, usable_device(self.device))
         return self
 
@@ -87,7 +81,7 @@ def is_positive(value: Any) -> bool:
 
 
 def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
-    """Return the timing settings (clock, warm-up, repeats) of a collection, with changes, or raise a ConfigError."""
+    """Return the timing settings stored with measurements, with changes; raise a ConfigError if they are invalid."""
     try:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:
@@ -98,7 +92,7 @@ def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one workload between passes of the reference."""
+    """Latency of a workload, measured between passes of a reference workload."""
 
     parts_ms: dict[str, float]
     """Trimmed mean of each part, uncorrected."""
@@ -111,20 +105,20 @@ class Measurement:
     reference_ms: float
     """Median of the reference passes."""
     relative: float
-    """Median over the passes of: time of the pass / mean time of the reference passes before and after it."""
+    """Median of: time of a pass / mean time of the reference passes before and after it."""
     clock_state: ClockState = field(default_factory=dict)
-    """Clocks of the device after the passes."""
+    """Clock rates of the device after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
-        """Return the time of a pass, corrected to the speed at which the reference workload takes ``reference_ms``."""
+        """Return the latency in ms at the machine speed at which the reference workload takes ``reference_ms``."""
         return self.relative * reference_ms
 
 
 def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Measurement:
-    """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
+    """Measure the latency of ``workload``, with a pass of ``reference`` before, between and after its passes.
 
     Raises:
-        ConfigError: a module is in training mode, or as for :func:`prepared`.
+        ConfigError: a module is in training mode, or the workload does not support the precision or CUDA graphs.
     """
     rounds: list[dict[str, float]] = []
     references: list[float] = []
@@ -152,7 +146,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
 
 
 def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
-    """Return the milliseconds of whole passes after the warm-up."""
+    """Return the time in ms of each pass after the warm-up."""
     workload = prepared(workload, config)
     with _timing(config, workload):
         for _ in range(config.warmup):
@@ -161,7 +155,7 @@ def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
 
 
 class PreparedWorkload:
-    """Workload in the precision of a :class:`TimingConfig`."""
+    """Workload converted to the precision of a :class:`TimingConfig`, and recorded as CUDA graphs if set."""
 
     def __init__(self, workload: Workload, config: TimingConfig) -> None:
         self.conditions = config.precision, config.cuda_graphs
@@ -170,18 +164,20 @@ class PreparedWorkload:
         if half is not None:
             if not isinstance(workload, Convertible):
                 raise ConfigError(
-                    f"{type(workload).__name__} supports fp32 only, it has no method 'convert'; leave precision"
-                    f" {config.precision} out"
+                    f"{type(workload).__name__} supports only precision fp32, since it has no method 'convert'; remove"
+                    f" precision {config.precision}"
                 )
             workload.convert(half)
         self.parts = recorded(workload.parts, config.device) if config.cuda_graphs else workload.parts
 
 
 def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """Return the workload in the precision, and recorded as CUDA graphs if set; :func:`measure` calls this.
+    """Convert a workload to the precision of the settings, and record its CUDA graphs if set.
+
+    :func:`measure` calls this for workloads that are not prepared.
 
     Raises:
-        ConfigError: the workload supports ``fp32`` only, or cannot be recorded.
+        ConfigError: the workload supports only ``fp32``, or cannot be recorded.
     """
     conditions = config.precision, config.cuda_graphs
     if conditions in (("fp32", False), getattr(workload, "conditions", None)):
@@ -192,7 +188,7 @@ def prepared(workload: Workload, config: TimingConfig) -> Workload:
 
 @contextmanager
 def timed_conditions(config: TimingConfig) -> Iterator[None]:
-    """Enter inference mode and, on CUDA, the device and TF32 mode of the precision."""
+    """Enter inference mode inside the block and, on CUDA, select the device and TF32 setting of ``config``."""
     with torch.inference_mode():
         if _device_type(config.device) != "cuda":
             yield
@@ -206,7 +202,7 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
     for module in (module for workload in workloads for top in workload.modules for module in top.modules()):
         if module.training:
             raise ConfigError(
-                f"{type(module).__name__} is in training mode, latency is measured in evaluation mode: call .eval()"
+                f"{type(module).__name__} is in training mode, but latency is measured in evaluation mode; call .eval()"
             )
     with uncollected(), pinned_threads(config.threads), timed_conditions(config):
         yield

@@ -1,4 +1,4 @@
-"""Registry of latency models, and a loader for their files."""
+"""Registry of latency models, and loading of their files."""
 
 from __future__ import annotations
 
@@ -37,57 +37,52 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
     LatencyModel,
     of_classes=True,
 )
-"""Latency models by name: subclasses of :class:`GeneLatencyModel`, then of :class:`GraphLatencyModel`."""
+"""Classes of latency models by name: subclasses of :class:`GeneLatencyModel` and of :class:`GraphLatencyModel`."""
 
 _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
 _BY_GENES = (".json", ".npz")
 _INSTEAD = {
     "genes": (
-        "genes of one search space and no networks; expected a model by graph, trained by 'nas-ext latency train' on"
-        " measured networks"
+        "predicts architectures of one search space; give a model of any network, trained by 'nas-ext latency train'"
     ),
     "graph": (
-        "graphs of networks and no genes; predict architectures with 'nas-ext latency collect --predicted-by {path}',"
-        " fit a model by genes to the predictions with 'nas-ext latency fit', and give that model"
+        "predicts networks, not architectures of a search space; predict architectures with 'nas-ext latency collect"
+        " --predicted-by {path}', fit a model to them with 'nas-ext latency fit', and give that model"
     ),
 }
 
 
 def list_latency_models(by: By | None = None) -> list[str]:
-    """Return the names of all models, or of those by genes or by graph."""
+    """Return the names of all latency models, or of those with one type of inputs."""
     return [name for name, model in LATENCY_MODELS.items() if by in (None, model.by)]
 
 
 def described_latency_models(by: By) -> str:
-    """Return names and first docstring lines of the models, for help."""
+    """Return the names and first docstring lines of the latency models with one type of inputs, for help texts."""
     first = {name: (inspect.getdoc(model) or name).splitlines()[0] for name, model in LATENCY_MODELS.items()}
     return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
 
 
 def latency_model(name: str, by: By | None = None) -> type[Any]:
-    """Return the class of a latency model.
+    """Return the class of a latency model by name.
 
     Raises:
-        UnknownChoiceError: there is no such model.
-        ConfigError: the model predicts by genes and ``by`` is ``graph``, or the reverse.
+        UnknownChoiceError: no latency model has the name.
+        ConfigError: the model has another type of inputs than ``by``.
     """
     if name not in LATENCY_MODELS.names():
         raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
     model = LATENCY_MODELS.get(name)
     if by not in (None, model.by):
         raise ConfigError(
-            f"latency model {name!r} predicts{_by(model.by)}, for {_COMMANDS[model.by]!r}; expected a model{_by(by)}:"
+            f"latency model {name!r} is for {_COMMANDS[model.by]!r}; expected one of"
             f" {', '.join(list_latency_models(by))}"
         )
     return model
 
 
 def parsed_model_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` to settings of a latency model.
-
-    Raises:
-        ConfigError: a setting is unknown or invalid.
-    """
+    """Parse ``["epochs=20"]`` into settings of a latency model; raise a ConfigError if one is unknown or invalid."""
     return parsed_settings(texts, latency_model(name).setting_types(), f"latency model {name!r}")
 
 
@@ -100,23 +95,23 @@ def load_latency_model(
     path: str | Path, by: Literal["genes"], space: SearchSpace | None = None
 ) -> GeneLatencyModel: ...
 def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpace | None = None) -> LatencyModel:
-    """Load the file of any latency model.
+    """Load a latency model from its file.
 
     Args:
-        by: required input, genes or graph; None: either.
-        space: space that a model by genes must be fitted for.
+        by: required type of inputs, ``genes`` or ``graph``; None: any.
+        space: required search space of a model with inputs ``genes``; None: any.
 
     Raises:
-        DataError: the file is no such latency model, or damaged.
-        SpaceError: it was fitted for another space.
+        DataError: the file is not such a latency model, or is damaged.
+        SpaceError: the model was fitted for another search space.
     """
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} makes a latency model{_by(by)}")
+        raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} creates a latency model")
     model = _read_by_genes(path) if path.suffix in _BY_GENES else _read_by_graph(path)
     if by not in (None, model.by):
         instead = _INSTEAD[model.by].format(path=path)
-        raise DataError(f"{path} holds latency model {model.name!r}, which reads {instead}")
+        raise DataError(f"{path} holds latency model {model.name!r}, which {instead}")
     if space is not None and isinstance(model, GeneLatencyModel):
         model.check_space(space, path)
     return model
@@ -136,13 +131,15 @@ def _read_by_graph(path: Path) -> GraphLatencyModel:
     header, tensors = read_artifact(path, (NETWORK_LATENCY, NNFormerPredictor.name))
     about = about_of(header)
     if about is None:
-        raise DataError(f"{path} predicts no latency of networks; give a file of 'nas-ext latency train'")
+        raise DataError(f"{path} is not a latency model of networks; give a file of 'nas-ext latency train'")
     name = str(about.get("model"))
     if name not in LATENCY_MODELS.names():
-        raise DataError(f"{path} holds a model {name!r}; this release has {', '.join(list_latency_models('graph'))}")
+        raise DataError(
+            f"{path} holds unknown latency model {name!r}; expected {', '.join(list_latency_models('graph'))}"
+        )
     try:
         model: GraphLatencyModel = latency_model(name, "graph").restored(header, tensors)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: the latency model is damaged ({reason[:120]}); train it anew") from None
+        raise DataError(f"{path}: the latency model is damaged ({reason[:120]}); train it again") from None
     return model

@@ -1,4 +1,4 @@
-"""Predictors of accuracy or latency from graphs."""
+"""Predictors of accuracy from the graph of a network."""
 
 from typing import TYPE_CHECKING
 

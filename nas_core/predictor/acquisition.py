@@ -9,13 +9,11 @@ from scipy.special import erfcx, ndtr
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 FAR = -1e6
-"""z below which ``log(z Phi(z) + phi(z))`` equals ``-z^2 / 2 - log(z^2)`` to the last digit."""
+"""Value of z below which ``log(z Phi(z) + phi(z))`` equals ``-z^2 / 2 - log(z^2)`` in float64."""
 
 
 def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
-    """Return the expected improvement ``(B,)`` of normally distributed values over the best one.
-
-    It is ``spread (z Phi(z) + phi(z))`` with ``z = (mean - best) / spread`` (Jones et al. 1998, equation 15).
+    """Return the expected improvement ``(B,)`` over the best value (Jones et al. 1998, equation 15).
 
     Example:
         >>> mean, spread = predictor.predict_with_std(candidates)
@@ -23,7 +21,8 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` standard deviations.
+        spread: ``(B,)`` standard deviations of the predictions.
+        best: best measured value.
         maximize: False for values to minimise, such as losses.
     """
     gain, deviation = _gain(mean, best, maximize), np.asarray(spread, np.float64)
@@ -33,10 +32,7 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
 
 def log_expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
-    """Return the logarithm ``(B,)`` of :func:`expected_improvement`, without underflow.
-
-    See Ament et al. 2023, equation 9. It is minus infinity where the improvement is 0.
-    """
+    """Return the logarithm ``(B,)`` of :func:`expected_improvement`, without underflow (Ament et al. 2023)."""
     gain, deviation = _gain(mean, best, maximize), np.asarray(spread, np.float64)
     certain = deviation <= 0
     z = np.divide(gain, deviation, out=np.zeros_like(gain), where=~certain)

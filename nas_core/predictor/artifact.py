@@ -21,16 +21,16 @@ VERSION = 2
 _CHECKSUM = "sha256"
 NETWORK_LATENCY = "network-latency"
 NOT_BY_ITSELF = (
-    "a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency predict' or"
+    "a latency model of networks, not an accuracy predictor; use it with 'nas-ext latency predict' or"
     " nni_ext.NetworkLatencyProfiler"
 )
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file; keep an existing one on an error."""
+    """Write a header and tensors to a safetensors file."""
     if not str(path).endswith(".safetensors"):
         raise ConfigError(
-            f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
+            f"predictors are saved as safetensors files, got {path}; give a name that ends in .safetensors"
         )
     content = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
     arrays = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -50,7 +50,10 @@ def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return header and tensors of a file of one of these kinds.
+    """Return the header and the tensors of a file of :func:`write_artifact`.
+
+    Args:
+        kind: required ``kind`` of the file, or several allowed ones.
 
     Raises:
         DataError: the file is missing, damaged or of another kind.
@@ -63,30 +66,30 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             # Cloned: products of weights that are unaligned in the file differ in the last bit on some processors.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
+        raise DataError(f"{path} is not a complete safetensors file ({error}); train it again") from None
     try:
         header = parse_json(metadata["nas_ext"])
         identity = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
-        raise DataError(f"{path} is no predictor; train one with 'nas-ext lab predictor train'") from None
+        raise DataError(f"{path} is not a predictor; train one with 'nas-ext lab predictor train'") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if identity == (FORMAT, NETWORK_LATENCY) and NETWORK_LATENCY not in kinds:
         raise DataError(f"{path} is {NOT_BY_ITSELF}")
     if identity[0] != FORMAT or identity[1] not in kinds:
         expected = " or ".join(map(repr, kinds))
         raise DataError(
-            f"{path} holds a {identity[1]!r} of format {identity[0]!r}; expected a {expected} of {FORMAT!r}"
+            f"{path} holds a {identity[1]!r} in format {identity[0]!r}; expected a {expected} in {FORMAT!r}"
         )
     if (version := header.get("version")) != VERSION:
         raise DataError(
-            f"{path} has version {version!r}, this release reads {VERSION}; upgrade nas-ext if it is newer, or fit the"
-            " predictor anew"
+            f"{path} has version {version!r}, but this release reads {VERSION}; upgrade nas-ext, or fit the"
+            " predictor again"
         )
     if header.pop(_CHECKSUM, None) != _checksum(json.dumps(header), tensors):
-        raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it again")
+        raise DataError(f"{path} is damaged: its content does not match its checksum; restore it, or fit it again")
     return header, tensors
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors under a name prefix, without the prefix."""
+    """Return the tensors whose names have a prefix, without the prefix."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Base class of accuracy models, their registry and loader."""
+"""Base class, registry and loading of accuracy models."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from nas_core.registry import Registry
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
-"""Treatments of operations that no training graph has."""
+"""What to do with operations that no training graph has."""
 MOST = 0.5
-"""Share of graphs without one input and one output, above which all graphs get both."""
+"""Fraction of graphs without a single input and output node, above which both are added to all graphs."""
 WITH_STD = (
     "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
     " more have one"
@@ -46,19 +46,19 @@ class AccuracyModel(Configured, ABC):
     A subclass defines :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
 
     Args:
-        seed: equal seeds on one machine give equal files.
-        unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
+        seed: random seed of the fit.
+        unseen: what to do with operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         settings: fields of the model's ``config_class``.
 
     Raises:
-        ConfigError, UnknownChoiceError: an unknown setting or an invalid value.
+        ConfigError, UnknownChoiceError: a setting is unknown or invalid.
     """
 
     called = "accuracy model"
     seed: int
     unseen: str
     learning_curves: tuple[list[float], ...] = ()
-    """Loss of each training step of each network of the last fit, not saved."""
+    """Loss of each training step of each neural network in the last fit; not saved."""
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)
@@ -75,35 +75,35 @@ class AccuracyModel(Configured, ABC):
 
     @abstractmethod
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        """Fit at least two graphs to finite targets ``(G,)``; replace the former state at the end, all at once."""
+        """Fit at least two graphs to finite targets ``(G,)``. Change the model only at the end."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and, if available, their standard deviation ``(B,)``."""
+        """Return predictions ``(B,)`` and their standard deviation ``(B,)``, or None if there is none."""
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` at levels ``(L,)``, or None; default: those of a normal distribution."""
+        """Return quantiles ``(L, B)`` at levels ``(L,)``, or None without a standard deviation."""
         mean, deviation = self.estimate(graphs)
         return None if deviation is None else mean + ndtri(levels)[:, None] * deviation
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return all fitted arrays."""
+        """Return the fitted parameters."""
 
     def header(self) -> dict[str, Any]:
-        """Return the rest of the fitted state, for JSON."""
+        """Return fitted values other than tensors, for JSON."""
         return {}
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Invert :meth:`tensors` and :meth:`header`."""
+        """Set the fitted values to results of :meth:`header` and :meth:`tensors`."""
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
         return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
-        """Adapt settings to all graphs before fits to subsets; return the changed settings."""
+        """Adapt settings to graphs of which subsets will be fitted; return the changed settings."""
         return {}
 
     @property
@@ -115,12 +115,12 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def ready(self) -> bool:
-        """Return whether the model was fitted, or has a prior."""
+        """True if the model can predict: it is fitted, or has a prior."""
         return self.fitted
 
     @property
     def mixture(self) -> str:
-        """Return the models that a prediction averages, in words, if there are several kinds."""
+        """Description of the models whose predictions are averaged; empty for a single type."""
         return ""
 
     @property
@@ -142,17 +142,17 @@ class AccuracyModel(Configured, ABC):
         progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Fit graphs to targets ``(G,)`` from scratch. A failed fit keeps the former state.
+        """Fit graphs to targets ``(G,)``, from scratch. A failed fit leaves the model unchanged.
 
         Args:
-            proxies: scores of zero-cost proxies as further inputs: ``{"nwot": (G,), ..}``, or for each graph the result
-                of :func:`nas_core.proxies.zero_cost`. Predictions need them too.
-            progress: called for each step; True: draw a bar.
-            checkpoint: file to resume an interrupted fit; removed at the end.
+            proxies: scores of zero-cost proxies as additional inputs: ``{"nwot": (G,), ..}``, or the result of
+                :func:`nas_core.proxies.zero_cost` for each graph. Predictions need them too.
+            progress: function called with step, number of steps and loss; True: show a bar.
+            checkpoint: file from which an interrupted fit resumes; removed at the end.
 
         Raises:
-            DataError: too few graphs, or an invalid target.
-            GraphError: an unsupported graph.
+            DataError: there are too few graphs, or a target is invalid.
+            GraphError: a graph is not supported.
             ConfigError: training diverged, or the device does not support the precision.
         """
         data = topological(Graphs.of(graphs))
@@ -176,19 +176,17 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def known(self) -> frozenset[int]:
-        """Return the operations of the training graphs."""
+        """Operation indices of the training graphs."""
         return self._known
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """Return the names of the zero-cost proxies of the fit."""
+        """Names of the zero-cost proxies that the model was fitted with."""
         return () if self._proxies is None else self._proxies.names
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return facts of the fit, saved with the model: ``graphs``, ``largest``; ``precision`` and ``device`` of
-        networks.
-        """
+        """Provenance, saved with the model: ``graphs``, ``largest`` (nodes); ``precision``, ``device`` of networks."""
         return self._info
 
     @info.setter
@@ -204,10 +202,10 @@ class AccuracyModel(Configured, ABC):
             raise ConfigError("this predictor was not fitted; call fit, or load a fitted predictor")
 
     def predict(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> Array:
-        """Predict ``(B,)`` in the units of the targets.
+        """Return predictions ``(B,)`` in the units of the targets.
 
         Args:
-            proxies: scores as in :meth:`fit`, if it was fitted with them; scores of other proxies are ignored.
+            proxies: scores as in :meth:`fit`, if the model was fitted with proxies; others are ignored.
 
         Raises:
             ConfigError: the model is not fitted, or proxies are missing.
@@ -221,7 +219,7 @@ class AccuracyModel(Configured, ABC):
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation, or as in :meth:`predict`.
+            ConfigError: the model has no standard deviation, or a reason of :meth:`predict`.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
         return predicted, self._present(deviation)
@@ -229,7 +227,7 @@ class AccuracyModel(Configured, ABC):
     def predict_quantiles(
         self, graphs: Iterable[Graph] | Graphs, levels: Sequence[float], *, proxies: Scores | None = None
     ) -> Array:
-        """Predict quantiles ``(L, B)``, in the units of the targets.
+        """Return quantiles ``(L, B)`` in the units of the targets.
 
         Example:
             >>> low, median, high = predictor.predict_quantiles(graphs, [0.1, 0.5, 0.9])
@@ -238,7 +236,7 @@ class AccuracyModel(Configured, ABC):
             levels: ``(L,)`` probabilities between 0 and 1.
 
         Raises:
-            ConfigError: an invalid level, or the model has no standard deviation, or as in :meth:`predict`.
+            ConfigError: a level is invalid, the model has no standard deviation, or a reason of :meth:`predict`.
         """
         probabilities = checked_levels(levels)
         data = self._read(graphs, proxies)
@@ -249,7 +247,7 @@ class AccuracyModel(Configured, ABC):
     def predictions(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
     ) -> tuple[Array, Array | None]:
-        """Predict as :meth:`predict_with_std`, with None for a missing standard deviation."""
+        """Return the result of :meth:`predict_with_std`, with None if the model has no standard deviation."""
         data = self._read(graphs, proxies)
         return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 
@@ -279,7 +277,7 @@ class AccuracyModel(Configured, ABC):
         return values
 
     def unseen_in(self, graphs: Graphs) -> dict[int, int]:
-        """Return the unseen operations, each with the index of the first graph that has it."""
+        """Return the operations that no training graph has, each with the index of the first graph that has it."""
         graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
         ops, first = np.unique(graphs.ops, return_index=True)
         pairs = zip(ops.tolist(), graph_of_node[first].tolist(), strict=True)
@@ -288,13 +286,13 @@ class AccuracyModel(Configured, ABC):
     def _check_seen(self, graphs: Graphs) -> None:
         if self.unseen == "ignore" or not (new := self.unseen_in(graphs)):
             return
-        message = f"no training graph has operation {', '.join(map(str, new))}; it knows {sorted(self.known)}"
+        message = f"no training graph has operation {', '.join(map(str, new))}, only {sorted(self.known)}"
         if self.unseen == "error":
             raise GraphError(
-                f"{message}, and graph {min(new.values())} (from 0) of these has it: fit on graphs that have it, or"
-                " allow it with unseen='warn' (--unseen warn)"
+                f"{message}, but graph {min(new.values())} (from 0) has it; fit to graphs that have it, or give"
+                " unseen='warn' (--unseen warn)"
             )
-        _log.warning("%s: predictions for such graphs are guesses", message)
+        _log.warning("%s; predictions for graphs with it are guesses", message)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -303,7 +301,7 @@ class AccuracyModel(Configured, ABC):
 
         Raises:
             ConfigError: the model is not fitted.
-            NasExtError: the file cannot be written; an existing one is kept.
+            NasExtError: the file cannot be written. An existing file stays unchanged.
         """
         write_artifact(path, self.name, *self.contents())
 
@@ -318,10 +316,10 @@ class AccuracyModel(Configured, ABC):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
-        """Load a file of this model; :func:`nas_core.predictor.load_accuracy_model` loads any model.
+        """Load a model of this class; :func:`nas_core.predictor.load_accuracy_model` loads any accuracy model.
 
         Raises:
-            DataError: the file is missing, damaged, of another version or of another kind.
+            DataError: the file is missing, damaged, of another version or of another model.
         """
         return cls.restored(*read_artifact(path, cls.name), device, unseen)
 
@@ -329,7 +327,7 @@ class AccuracyModel(Configured, ABC):
     def restored(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
-        """Invert :meth:`contents`."""
+        """Return the model from the result of :meth:`contents`."""
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
@@ -341,11 +339,11 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return operations of an input and an output to add, if most graphs lack one."""
+    """Return operation indices for added input and output nodes; None if most graphs have such nodes."""
     if lacking_ends(graphs, common_ends(graphs)).mean() <= MOST:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
-    _log.info("most graphs have several input or output nodes: each gets one of both")
+    _log.info("most graphs have several input or output nodes; one of both is added to each graph")
     return first, first + 1
 
 
@@ -362,26 +360,26 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
     AccuracyModel,
     of_classes=True,
 )
-"""Accuracy models by name; other packages add entry points of the group ``nas_ext.accuracy_models``."""
+"""Classes of accuracy models by name; other packages add entry points in the group ``nas_ext.accuracy_models``."""
 
 
 def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | None = None) -> AccuracyModel:
-    """Load a file of any accuracy model.
+    """Load any accuracy model from its file.
 
     Args:
-        unseen: treatment of operations that no training graph has; default: as saved.
+        unseen: what to do with operations that no training graph has: ``error``, ``warn``, ``ignore``; None: as saved.
 
     Raises:
-        DataError: the file is missing, damaged, of another version or of another kind.
+        DataError: the file is missing, damaged, of another version or not an accuracy model.
     """
     header, tensors = read_artifact(path, ACCURACY_MODELS.names())
     return ACCURACY_MODELS.get(header["kind"]).restored(header, tensors, device, unseen)
 
 
 def parsed_accuracy_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` to settings of that model.
+    """Parse ``["epochs=20"]`` into settings of an accuracy model.
 
     Raises:
-        ConfigError, UnknownChoiceError: no such model or setting, no ``NAME=VALUE``, or a value of another type.
+        ConfigError, UnknownChoiceError: the model or a setting is unknown, or a value is invalid.
     """
     return parsed_settings(texts, ACCURACY_MODELS.get(name).setting_types(), f"accuracy model {name!r}")

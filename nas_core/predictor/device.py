@@ -1,4 +1,4 @@
-"""Transfer of arrays to a device, and precision of matrix products."""
+"""Transfer of arrays to a device, and choice of the precision."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nas_core.errors import ConfigError
 from nas_core.precision import PRECISIONS, check_precision
 
 CHOICES = ("auto", *PRECISIONS)
-"""Settings of a precision; ``auto``: bf16 where the device supports it, else fp32."""
+"""Allowed precisions; ``auto``: bf16 if the device supports it, otherwise fp32."""
 HOSTS = ("cpu",)
 
 
 def on_host(device: torch.device) -> bool:
-    """Return whether reading a value needs no synchronisation."""
+    """Return whether values on a device can be read without synchronisation."""
     return device.type in HOSTS
 
 
 def to_device(array: NDArray[Any], device: torch.device | str) -> Tensor:
-    """Copy an array to the device, asynchronously on CUDA."""
+    """Copy an array to a device, asynchronously on CUDA."""
     tensor, device = torch.from_numpy(np.array(array)), torch.device(device)
     if device.type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -31,7 +31,7 @@ def to_device(array: NDArray[Any], device: torch.device | str) -> Tensor:
 
 
 def chosen_precision(precision: str, device: torch.device) -> str:
-    """Return the precision, resolving ``auto``."""
+    """Return a precision, with ``auto`` resolved to bf16 or fp32."""
     if precision != "auto":
         return precision
     if device.type == "cuda":
@@ -41,7 +41,7 @@ def chosen_precision(precision: str, device: torch.device) -> str:
 
 
 def usable_precision(precision: str, device: torch.device) -> str:
-    """Return :func:`chosen_precision`, or fp32 where the device does not support it."""
+    """Return :func:`chosen_precision`, or fp32 if the device does not support it."""
     try:
         return check_precision(chosen_precision(precision, device), device)
     except ConfigError:

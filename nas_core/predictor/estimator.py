@@ -1,4 +1,4 @@
-"""NN-Former as an accuracy model, with recipes, ensembles, and a mixture with graph statistics."""
+"""NN-Former as an accuracy model, alone or averaged with models on graph statistics."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from nas_core.random_streams import own_streams, seed_streams
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
-    """Networks, statistics, scale and shares of a fitted predictor."""
+    """Fitted networks, regressions on graph statistics, and weights of their predictions."""
 
     recipe: Recipe
     models: tuple[NNFormer, ...]
     statistics: StatisticsModel | None
     scale: TargetScale
     mixture: Mixture | None = None
-    """Learned shares of the networks together and of each statistics model"""
+    """Learned weights of the networks together and of each regression; None if weights are fixed"""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
@@ -63,10 +63,10 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation.
+        """Return predictions ``(B,)`` and their standard deviation ``(B,)``; None for a single model.
 
-        A mixture learns the deviation from out-of-fold errors. Otherwise it is that of the predictions of all networks
-        and regressions on graph statistics; None for a single one.
+        With learned weights, the standard deviation is fitted to out-of-fold errors. Otherwise, it is that of the
+        predictions of all networks and regressions.
         """
         share = self.share
         if self.mixture is not None:
@@ -80,7 +80,7 @@ class FittedState:
         return self.scale.restore(np.average(rows, axis=0, weights=weights)), deviation
 
     def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` in the units of the targets, if shares were learned."""
+        """Return quantiles ``(L, B)`` in the units of the targets; None if weights were not learned."""
         if self.mixture is None:
             return None
         return self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
@@ -95,11 +95,11 @@ class FittedState:
         return {name: self.scale.restore(row) for name, row in zip(names, self._parts(graphs), strict=True)}
 
     def with_mixture(self, graphs: Graphs, fold: NDArray[np.int64], held_out: Array, targets: Array) -> FittedState:
-        """Learn shares and standard deviation from out-of-fold predictions.
+        """Fit the weights and the standard deviation to out-of-fold predictions.
 
         Args:
             fold: ``(G,)`` fold of each training graph; network i was not trained on fold i.
-            held_out: ``(K, G)`` out-of-fold predictions of the statistics.
+            held_out: ``(K, G)`` out-of-fold predictions of the regressions.
         """
         rows, parts = np.arange(len(graphs)), held_out
         prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
@@ -125,7 +125,7 @@ class FittedState:
     def restored(
         cls, recipe: Recipe, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> FittedState:
-        """Invert :meth:`tensors`."""
+        """Return the fitted state from the header and tensors of a file."""
         models = []
         for i in range(recipe.members):
             with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
@@ -147,23 +147,21 @@ _log = logging.getLogger(__name__)
 class NNFormerPredictor(AccuracyModel):
     """NN-Former, which predicts one number per graph, such as accuracy or latency.
 
-    Networks and graph statistics use all features of the graphs. Recipe ``best`` mixes both with learned shares.
-
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
         >>> predictor.predict(more_graphs)  # (B,)
 
     Args:
-        recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: equal seeds on one device give equal predictors.
-        device: device of torch, such as ``cuda:1``.
-        unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
-        prior: prior of recipe ``prior``; default: the shipped one.
-        changes: other settings of the recipe (``epochs=600, members=3``). They fix settings that otherwise adapt to the
-            data (``attributes, shapes, static, operations, max_nodes, statistics, batch_size``).
+        recipe: name of a recipe or a :class:`Recipe`, such as ``best``, which also uses graph statistics.
+        seed: random seed of the fit.
+        device: torch device, such as ``cuda:1``.
+        unseen: what to do with operations that no training graph has: ``error``, ``warn`` or ``ignore``.
+        prior: prior for recipe ``prior``; None: the shipped one.
+        changes: changed settings of the recipe, such as ``epochs=600, members=3``. A changed setting does not adapt to
+            the data.
 
     Raises:
-        ConfigError, UnknownChoiceError: an unknown setting or an invalid value.
+        ConfigError, UnknownChoiceError: a setting is unknown or invalid.
     """
 
     name: ClassVar[str] = "nn-former"
@@ -181,7 +179,7 @@ class NNFormerPredictor(AccuracyModel):
         chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
         self._given = chosen.changed(**changes)
         if prior is not None and not self._given.from_prior:
-            raise ConfigError(f"recipe {chosen.name!r} reads no prior; expected recipe prior, or no prior")
+            raise ConfigError(f"recipe {chosen.name!r} does not use a prior; give recipe prior, or no prior")
         self._prior = prior
         self._fitted: FittedState | None = None
         super().__init__(seed=seed, device=device, unseen=unseen)
@@ -258,7 +256,7 @@ class NNFormerPredictor(AccuracyModel):
         fitted = FittedState(full_recipe, tuple(models), statistics, scale)
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
-            _log.info("NN-Former has a share of %.2f in each prediction", 1 - fitted.share)
+            _log.info("NN-Former has the weight %.2f in each prediction", 1 - fitted.share)
         self._fitted, self.learning_curves = fitted, tuple(curves)
         if keeper is not None:
             keeper.remove()
@@ -297,7 +295,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def recipe(self) -> Recipe:
-        """Return the recipe; once fitted, it contains the sizes of the training graphs."""
+        """Recipe; after a fit with the sizes of the training graphs."""
         return self._given if self._fitted is None else self._fitted.recipe
 
     @property
@@ -310,7 +308,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def network_share(self) -> float:
-        """Return NN-Former's share of each prediction; graph statistics have the rest."""
+        """Weight of NN-Former in each prediction; graph statistics have the rest."""
         return 1.0 - self._state.share
 
     def _start(self) -> Prior | None:
@@ -336,17 +334,17 @@ class NNFormerPredictor(AccuracyModel):
         return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
-        """Return the predictions ``(B,)`` of each model of a mixture, in the units of the targets.
+        """Return the predictions ``(B,)`` of each averaged model, in the units of the targets.
 
-        Parts are ``networks`` (NN-Former), ``processes`` (Gaussian processes on graph statistics), ``described
-        processes`` (the same on descriptions of operations), ``trees`` (boosted), ``additive`` (a ridge regression on
-        operation counts).
+        Models are ``networks`` (NN-Former), ``processes`` (Gaussian processes on graph statistics), ``described
+        processes`` (Gaussian processes on features with one meaning in all search spaces), ``trees`` (boosted trees)
+        and ``additive`` (ridge regression on operation counts).
         """
         fitted, data = self._state, self._read(graphs, proxies)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:
-        """Map operations beyond the networks' indices to one unseen index."""
+        """Replace operation indices that the networks do not support by one that the training graphs do not use."""
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
             return graphs

@@ -1,4 +1,4 @@
-"""Files of graphs and predictions, and the held-out split."""
+"""Files of graphs and predictions, and the split into training and held-out graphs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ OURS = ("record", "prediction", "spread")
 
 
 def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return ascending indices of training and held-out graphs; equal graphs are on one side."""
+    """Return ascending indices of training and held-out graphs. Equal graphs are on the same side.
+
+    Args:
+        share: fraction of held-out graphs.
+    """
     if not 0 <= share < 1:
-        raise ConfigError(f"holdout is {share}; expected a share from 0 to below 1, such as 0.1")
+        raise ConfigError(f"holdout is {share}; expected a fraction from 0 to below 1, such as 0.1")
     if not share:
         return np.arange(len(graphs)), np.arange(0)
     group = graphs.distinct()[1]
@@ -40,15 +44,15 @@ def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.i
     held_out = np.isin(group, order[: np.searchsorted(counts, max(LEAST, round(share * len(graphs)))) + 1])
     if held_out.sum() < LEAST or (~held_out).sum() < LEAST:
         raise DataError(
-            f"{len(graphs)} graphs, {len(order)} of them different, of which {held_out.sum()} would be held out;"
-            f" expected {LEAST} or more on either side: give more records, or --holdout 0 to hold out none"
+            f"got {len(graphs)} graphs, {len(order)} of them different, of which {held_out.sum()} are held out;"
+            f" expected at least {LEAST} on both sides: give more records, or --holdout 0 to hold out none"
         )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 @dataclass(frozen=True)
 class Records:
-    """Graphs of a file with their targets, notes and proxies."""
+    """Graphs of a file, with targets, other fields (``notes``) and scores of zero-cost proxies."""
 
     graphs: Graphs
     targets: NDArray[np.float64]
@@ -64,11 +68,12 @@ class Records:
 def read_records(
     path: str | Path, reader: Reader | None = None, target: str | None = None, proxies: Sequence[str] = ()
 ) -> Records:
-    """Read JSON Lines with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` (input of the reader).
+    """Read a JSON Lines file with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` in each line.
 
     Args:
-        target: field of the target.
-        proxies: names in the field ``proxies``, ``{"nwot": 371.2, ..}``.
+        reader: reader of architectures.
+        target: field of the target; None: the records have no target.
+        proxies: names of scores to read from the field ``proxies``, ``{"nwot": 371.2, ..}``.
     """
     graphs: list[Graph] = []
     targets: list[float] = []
@@ -86,7 +91,7 @@ def read_records(
             raise DataError(f"{path}, record {number}: the graph cannot be read ({error})") from error
         notes.append({k: v for k, v in record.items() if k != "graph" and isinstance(v, str | int | float)})
     if not graphs:
-        raise DataError(f"{path} holds no records; expected one JSON object per line with a graph or an architecture")
+        raise DataError(f"{path} has no records; expected a JSON object with a graph or an architecture in each line")
     try:
         joined = Graphs.of(graphs)
     except GraphError as error:
@@ -100,12 +105,12 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
         raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {got}")
     if "architecture" in record:
         if reader is None:
-            raise DataError(f"an architecture needs a reader; name it with --reader: {', '.join(reader_names())}")
+            raise DataError(f"an architecture needs a reader; give --reader with one of {', '.join(reader_names())}")
         return reader.from_json(record["architecture"])
     graph = Graph.from_dict(record["graph"])
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):
         indices = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
-        raise GraphError(f"operation index {int(graph.ops.max())}; reader {reader.name!r} has {indices}")
+        raise GraphError(f"operation index is {int(graph.ops.max())}; expected {indices} of reader {reader.name!r}")
     return graph if reader is None else reader.described(graph)
 
 
@@ -113,8 +118,8 @@ def _target(record: Mapping[str, Any], name: str) -> float:
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise DataError(
-            f"field {name!r} is {json.dumps(value)[:60]}; expected the number to learn, in one of the fields"
-            f" {', '.join(map(repr, record))}: name it with --target, and remove records without a measured value"
+            f"field {name!r} is {json.dumps(value)[:60]}; expected a number: give the field of the target with --target"
+            f" (fields are {', '.join(map(repr, record))}), and remove records without a measured value"
         )
     return float(value)
 
@@ -123,34 +128,34 @@ def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, floa
     scores = record.get("proxies") or {}
     if absent := [name for name in proxies if not isinstance(scores.get(name), int | float)]:
         raise DataError(
-            f"no score of proxy {', '.join(absent)}, which the predictor reads; proxies of this record are"
-            f" {', '.join(scores) or 'none'}: 'nas-ext lab proxies' computes them"
+            f"no score of proxy {', '.join(absent)}, which the predictor needs; proxies of this record are"
+            f" {', '.join(scores) or 'none'}: compute them with 'nas-ext lab proxies'"
         )
     return {name: float(scores[name]) for name in proxies}
 
 
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
     if suffixes and path.suffix not in suffixes:
-        raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
+        raise ConfigError(f"output is {path}; expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise ConfigError(f"output {path} is a folder; give the name of a file")
     check_replaceable(path)
     if any(real_path(path) == real_path(used) for used in inputs):
-        raise ConfigError(f"output {path} is also an input, which is kept; give another name")
+        raise ConfigError(f"output {path} is also an input, which would be replaced; give another name")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; give another name, or --force to replace it")
     return path
 
 
 def only_training(out: Path) -> AbstractContextManager[int]:
-    """Lock ``out`` against other trainings, which would share its checkpoints."""
+    """Lock the file ``out`` against training by other processes."""
     return file_lock(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
 
 
 def prediction_rows(
     records: Records, predicted: NDArray[np.float64], more: Mapping[str, NDArray[np.float64]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each record: its number, notes, prediction and further columns."""
+    """Return a row for each record: its number from 1, notes, prediction, and the columns ``more``."""
     names = {*OURS, *more}
     columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
     rows = []
@@ -161,7 +166,7 @@ def prediction_rows(
 
 
 def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as JSON Lines, or as a table if the name ends in .csv."""
+    """Write rows as JSON Lines, or as CSV if the name ends in .csv."""
     if path.suffix == ".csv":
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in rows for name in row))

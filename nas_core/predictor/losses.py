@@ -1,4 +1,4 @@
-"""Losses of accuracy and latency prediction."""
+"""Losses for training accuracy and latency predictors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from torch.nn import functional
 
 
 def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
-    """Return the L1 error of the difference of each item ``(B,)`` to the one at ``order``, a permutation.
+    """Return the mean L1 error of differences between each item ``(B,)`` and another one (NAR-Former, equation 9).
 
-    NAR-Former, equation 9; NN-Former weighs it by 0.2.
+    Args:
+        order: permutation ``(B,)``; item i is compared with item ``order[i]``.
     """
     return ((predicted - predicted[order]) - (target - target[order])).abs().mean()
 

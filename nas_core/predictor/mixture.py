@@ -1,4 +1,4 @@
-"""Mixture of networks, Gaussian processes and boosted trees, learned from out-of-fold predictions (Wolpert 1992)."""
+"""Weighted average of several models, fitted to out-of-fold predictions (stacking, Wolpert 1992)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 FOLDS, MORE_FOLDS, FEW = 5, 10, 60
-"""Folds, folds for few graphs, and the largest number of graphs that are few."""
+"""Number of folds, number for few graphs, and maximum number of graphs that are few."""
 PRIOR_GRAPHS = 60.0
-"""Weight of the prior shares, in graphs."""
+"""Number of graphs for which the prior weights count in the fit."""
 LEAST = 1e-6
 COVERAGE = 0.683
 SINGLE_WEIGHT = 0.85
-"""Weight of the coverage at one standard deviation, against that at two."""
+"""Weight of the coverage at one standard deviation, relative to that at two."""
 GRID = np.linspace(0.0, 4.0, 41)
 
 
 def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.int64]:
-    """Draw the fold of each graph ``(G,)``; equal graphs share one."""
+    """Return a random fold for each graph ``(G,)``. Equal graphs have the same fold."""
     inverse = graphs.distinct()[1]
     distinct = int(inverse.max()) + 1
     count = folds or (MORE_FOLDS if distinct <= FEW else FOLDS)
@@ -36,27 +36,28 @@ def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.i
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of the models of a predictor, and the standard deviation of its predictions."""
+    """Weighted average of models, with a standard deviation."""
 
     shares: tuple[float, ...]
-    """Share of each model, with sum 1"""
+    """Weight of each model, with sum 1"""
     noise: float
     """Standard deviation if all models agree, in scaled units"""
     disagreement: float
     """Factor of the standard deviation between the models; variances are added"""
     factor: float
-    """Calibration factor of standard deviations in units of the targets"""
+    """Calibration factor of the standard deviation"""
 
     @classmethod
     def fit(
         cls, held_out: Array, learned: Array, targets: Array, scale: TargetScale, prior: Sequence[float]
     ) -> Mixture:
-        """Fit shares and standard deviations to out-of-fold predictions.
+        """Fit weights and standard deviation to out-of-fold predictions.
 
         Args:
-            held_out: ``(P, G)`` out-of-fold predictions in scaled units.
+            held_out: ``(P, G)`` out-of-fold predictions of P models, scaled.
             learned: ``(G,)`` scaled targets.
-            prior: ``(P,)`` prior shares.
+            targets: ``(G,)`` targets.
+            prior: ``(P,)`` prior weights.
         """
         shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))
         mean, between = shares @ held_out, _between(held_out, shares)
@@ -66,13 +67,13 @@ class Mixture:
         return cls(mixture.shares, noise, disagreement, calibration_factor(np.abs(targets - predicted) / deviation))
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
-        """Return predictions and standard deviations ``(B,)`` in units of the targets, from P models ``(P, B)``."""
+        """Average scaled predictions ``(P, B)``; return mean and standard deviation ``(B,)``, in units of targets."""
         mean, deviation = self._scaled(rows)
         width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
         return scale.restore(mean), self.factor * width / 2
 
     def quantiles(self, rows: Array, scale: TargetScale, levels: Sequence[float]) -> Array:
-        """Return quantiles ``(L, B)`` in units of the targets."""
+        """Return quantiles ``(L, B)`` in the units of the targets, from scaled predictions ``(P, B)``."""
         mean, deviation = self._scaled(rows)
         return np.stack([scale.restore(mean + ndtri(level) * self.factor * deviation) for level in levels])
 
@@ -93,7 +94,7 @@ class Mixture:
 
 
 def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
-    """Return least-squares shares ``(P,)``; the prior counts as :data:`PRIOR_GRAPHS` graphs."""
+    """Return non-negative least-squares weights ``(P,)``, regularised to the prior weights."""
     from scipy.optimize import nnls
 
     if len(held_out) == 1:
@@ -106,12 +107,11 @@ def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
 
 
 def _between(rows: Array, shares: Array) -> Array:
-    """Return the weighted variance ``(B,)`` between the models."""
     return np.asarray(shares @ (rows - shares @ rows) ** 2)
 
 
 def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
-    """Return the maximum-likelihood noise and factor of disagreement for normal errors."""
+    """Return the maximum-likelihood noise and disagreement for normal errors."""
     best, likeliest = np.inf, (0.0, 0.0)
     for disagreement in GRID:
         added = disagreement**2 * between
@@ -127,7 +127,11 @@ def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
 
 
 def calibration_factor(errors: Array) -> float:
-    """Return the factor of deviations that gives normal coverage of absolute errors in deviations."""
+    """Return the factor for standard deviations after which 68 % of errors are within one of them, 95.5 % within two.
+
+    Args:
+        errors: ``(G,)`` absolute errors divided by the standard deviation.
+    """
     count = len(errors)
     single = np.quantile(errors, min(COVERAGE * (count + 1) / count, 1.0))
     double = np.quantile(errors, min(0.955 * (count + 1) / count, 1.0)) / 2

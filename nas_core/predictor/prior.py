@@ -1,4 +1,4 @@
-"""Prior that ranks networks of any space before a fit, learned from public benchmarks."""
+"""Prior: ranking of networks of any search space without training data, learned from public benchmarks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LINEAR = {
     "log FLOPs": 3, "log activations": 2, "mean of pooling": -1, "shortest way by convolutions": 1,
     "least receptive field": -1, "ends after spatial": 1,
 }  # fmt: skip
-"""Weights of standardised features in the linear part: small integers, which a few benchmarks cannot overfit (Dawes
-1979). They and :data:`TREES` were chosen on held-out benchmarks."""
+"""Weights of standardised features in the linear part: small integers, as Dawes (1979) recommends."""
+# They and TREES were chosen on held-out benchmarks.
 _SIZES = (
     "log FLOPs", "log activations", "mean of pooling", "mean of spatial", "walks' mean of convolutions",
     "shortest way by convolutions", "shortest way by spatial", "shortest way by identity", "ends after spatial",
@@ -41,7 +41,7 @@ MONOTONE = {
     ),
     **dict.fromkeys(("mean of pooling", "least pooling", "sum of pooling", "walks' mean of pooling"), -1),
 }  # fmt: skip
-"""Sign of the monotone dependence of the trees on features."""
+"""Sign of the monotone dependence of the trees on some features."""
 SETTINGS = {
     "num_leaves": 6, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "min_data_in_leaf": 20,
 }  # fmt: skip
@@ -49,29 +49,29 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Trained networks of one space."""
+    """Results of trained networks of one search space."""
 
     features: Array
-    """``(G, F)`` of :func:`operation_features`"""
+    """``(G, F)`` features of :func:`operation_features`"""
     targets: Array
-    """``(G,)``; only their order matters"""
+    """``(G,)``; only their order is used"""
     weight: float = 1.0
-    """Weight; those of all tasks of a space sum to 1"""
+    """Weight; the weights of all benchmarks of one search space sum to 1"""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Linear part and boosted trees, each with a standard deviation of about 1 within a space."""
+    """Mean of a linear function and boosted trees, which scores networks of any search space."""
 
     linear: Array
     """``(F,)``"""
     trees: tuple[BoostedTrees, ...]
     scales: Array
-    """``(T + 1,)`` standard deviations of the linear part and of each of the trees"""
+    """``(T + 1,)`` standard deviations of the linear function and of each boosted model"""
 
     @classmethod
     def fit(cls, benchmarks: Sequence[Benchmark], seed: int = 0) -> Prior:
-        """Fit several benchmarks, by ranks of targets and differences of features within each."""
+        """Fit the prior to ranks of targets within each benchmark."""
         from scipy.special import ndtri
         from scipy.stats import rankdata
 
@@ -92,7 +92,7 @@ class Prior:
         return len(self.trees) + 2
 
     def columns(self, features: Array) -> Array:
-        """Return the mean of all parts, then each part: ``(G, width)``, from features ``(G, F)``."""
+        """Return scores ``(G, width)`` from features ``(G, F)``: the mean score, then that of each part."""
         parts = self._parts(features) / self.scales[:, None]
         return np.stack([(parts[0] + parts[1:].mean(0)) / 2, *parts], 1)
 
@@ -123,12 +123,12 @@ _KIND = "prior"
 
 @functools.cache
 def shipped_prior() -> Prior:
-    """Return the shipped prior; the header of :data:`FILE` names its benchmarks and their licences."""
+    """Return the shipped prior."""
     return read_prior(FILE)[0]
 
 
 def read_prior(path: str | Path) -> tuple[Prior, dict[str, Any]]:
-    """Read a prior and its header; ``benchmarks`` have ``name``, ``networks``, ``source`` and ``licence``."""
+    """Return a prior and its header, with ``name``, ``networks``, ``source`` and ``licence`` of its ``benchmarks``."""
     header, tensors = read_artifact(path, _KIND)
     return Prior.from_tensors(tensors), header
 

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar, reported losses, and checkpoints."""
+"""Progress bar, reported losses, and checkpoints of a training."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.device import on_host
 
 Progress = Callable[[int, int, float], None]
-"""Called with the step, the number of steps and the loss."""
+"""Function called with the step, the number of steps and the loss."""
 EVERY = 50
-"""Steps between two reads of the losses from an accelerator; each read waits for the device."""
+"""Number of steps between reads of losses from an accelerator; each read waits for the device."""
 EVERY_S = 30.0
 KIND = "training"
 
 
 @contextmanager
 def training_bar(what: str = "training") -> Iterator[Progress]:
-    """Draw a bar on standard error, if it is a terminal."""
+    """Show a progress bar if standard error is a terminal; yield the callback that advances it."""
     with tqdm(desc=what, unit="step", disable=None) as bar:
 
         def progress(step: int, steps: int, loss: float) -> None:
@@ -40,11 +40,11 @@ def training_bar(what: str = "training") -> Iterator[Progress]:
 
 
 class Losses:
-    """Report of losses: each step on the CPU, else every :data:`EVERY` steps.
+    """Report of losses to a callback: after each step on the CPU, otherwise after :data:`EVERY` steps.
 
     Args:
-        progress: None: no report.
-        done: steps before the first reported one.
+        progress: callback; None: no report.
+        done: number of steps before the first reported one.
     """
 
     def __init__(self, progress: Progress | None, steps: int, done: int = 0) -> None:
@@ -59,7 +59,7 @@ class Losses:
             self.tell()
 
     def tell(self) -> None:
-        """Report all pending losses; call it at the end."""
+        """Report the losses that were not reported yet; call it at the end."""
         if self._progress is None or not self._pending:
             return
         values, self._pending = torch.stack(self._pending).tolist(), []
@@ -76,7 +76,7 @@ class Checkpoint:
     """Checkpoint of a fit: one file per network, written every half minute and removed at the end.
 
     Args:
-        settings: data and settings that a resumed fit must share.
+        settings: settings, and a hash of the data, which must be equal when a fit resumes.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
@@ -85,18 +85,18 @@ class Checkpoint:
         self._files: set[Path] = set()
 
     def load(self, member: int, restore: Callable[[dict[str, Tensor]], None]) -> None:
-        """Call ``restore`` with the saved state, if any."""
+        """Call ``restore`` with the saved state of a network, if there is one."""
         path = member_file(self.path, member)
         if not path.exists():
             return
         header, tensors = read_artifact(path, KIND)
         advice = "give another file, or remove it to start again"
-        check_same_settings(f"{path} is of a fit with", header["begun"], self.settings, advice)
+        check_same_settings(f"{path} is from a fit with", header["begun"], self.settings, advice)
         restore(tensors)
         self._files.add(path)
 
     def save(self, member: int, state: Callable[[], Mapping[str, Tensor]], finished: bool) -> None:
-        """Write the state if a checkpoint is due or training has finished."""
+        """Write the state of a network if half a minute has passed or its training has finished."""
         if time.monotonic() - self.written >= EVERY_S or finished:
             path = member_file(self.path, member)
             write_artifact(path, KIND, {"begun": self.settings}, state())

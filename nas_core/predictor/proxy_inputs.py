@@ -1,7 +1,4 @@
-"""Zero-cost proxies as inputs of a predictor.
-
-Values differ by orders of magnitude and may be infinite, so a predictor gets their quantiles among the training graphs.
-"""
+"""Zero-cost proxies as inputs of a predictor, replaced by their quantiles among the training graphs."""
 
 from __future__ import annotations
 
@@ -18,22 +15,22 @@ from nas_core.graph import Graphs
 from nas_core.graph.graphs import with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
-"""Scores by proxy: ``{"nwot": (G,), ..}``, or for each graph the result of :func:`nas_core.proxies.zero_cost`."""
+"""Scores by proxy: ``{"nwot": (G,), ..}``, or the result of :func:`nas_core.proxies.zero_cost` for each graph."""
 POINTS = 129
-"""Stored quantiles per proxy."""
+"""Maximum number of stored quantiles per proxy."""
 MIDDLE = 4.0
-"""Value of the median, in standard deviations; above 0, since some networks take logarithms."""
+"""Input for the median of a proxy; positive, since some networks take logarithms."""
 
 
 @dataclass(frozen=True)
 class ProxyInputs:
-    """Names of proxies, and quantiles of their training values."""
+    """Map from values of proxies to quantiles of a normal distribution, fitted to training graphs."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     """Finite training values of each proxy, ascending"""
     deviations: tuple[tuple[float, ...], ...]
-    """Their quantiles of a normal distribution, ascending"""
+    """Quantile of a normal distribution for each value"""
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
@@ -43,11 +40,11 @@ class ProxyInputs:
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """Append the proxies to the static features of graphs. Values are clipped to the training range."""
+        """Append proxies, clipped to their training range, to the static features of graphs."""
         if scores is None:
             raise ConfigError(
-                f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)}, as"
-                " nas_core.proxies or 'nas-ext lab proxies' computes them"
+                f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)},"
+                " computed by nas_core.proxies or 'nas-ext lab proxies'"
             )
         table = _table(scores, self.names, len(graphs))
         columns = [np.interp(row, x, y) for row, x, y in zip(table, self.values, self.deviations, strict=True)]
@@ -69,16 +66,14 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
         table = np.array([np.asarray(columns[name], np.float64) for name in names])
     except (KeyError, TypeError, ValueError):
         raise DataError(
-            f"proxies of {graphs} graphs cannot be read; expected numbers by name, {{'nwot': (G,)}}, or such a mapping"
-            f" for each graph, of {', '.join(names)}"
+            f"proxies of {graphs} graphs cannot be read; expected {{'nwot': (G,)}}, or a mapping from names to numbers"
+            f" for each graph, with {', '.join(names)}"
         ) from None
     if table.shape != (len(names), graphs):
         raise DataError(f"proxies have shape {table.shape[1:]} for {graphs} graphs; expected one score for each graph")
     if np.isnan(table).any():
         proxy, graph = np.argwhere(np.isnan(table))[0]
-        raise DataError(
-            f"proxy {names[proxy]} of graph {graph} (from 0) is not finite; leave the graph or the proxy out"
-        )
+        raise DataError(f"proxy {names[proxy]} of graph {graph} (from 0) is NaN; leave the graph or the proxy out")
     return table
 
 

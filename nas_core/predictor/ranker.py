@@ -1,4 +1,4 @@
-"""Ranker of RankNAS on graphs: NN-Former."""
+"""Rankers of architectures by their graphs with NN-Former, for strategy RankNAS."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ RANKING = Recipe(
     ),
     targets="normal",
 )  # fmt: skip
-"""Network that learns a hundred architectures in seconds on a CPU; larger ones rank HAT's latency tables no better. The
-logistic loss of all pairs is RankNAS's; targets by rank remove the scale of the values."""
+"""Recipe of a small network, which trains on a hundred architectures in seconds on a CPU, with RankNAS's loss."""
+# Larger networks rank HAT's latency tables no better. Targets by rank remove the scale of the values.
 
 THREADS = 1
-"""Threads of torch: small matrices gain nothing from more, and rankings would depend on their number, so that a search
-could not be resumed on another machine."""
+"""Number of torch threads; rankings depend on it, and must be equal when a search resumes on another machine."""
 
 
 class GraphRanker:
-    """Base class of rankers on graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
+    """Base class of rankers that use graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
 
     Args:
         predictor: predictor that each :meth:`fit` fits from scratch.
 
     Raises:
-        ConfigError: the space is of no registered kind of network.
+        ConfigError: no registered type of network has this search space.
     """
 
     def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
@@ -51,12 +50,12 @@ class GraphRanker:
         self._read: Callable[[Architecture], Graph] = check_readable(space).graph
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Fit architectures to values ``(n,)``."""
+        """Fit architectures ``(n, slots)`` to values ``(n,)``."""
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
     def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Predict values ``(n,)`` and, if available, their standard deviation."""
+        """Return predicted values ``(n,)`` and their standard deviation ``(n,)``, or None if there is none."""
         with pinned_threads(THREADS):
             return self.predictor.predictions(self._graphs(rows))
 
@@ -65,7 +64,7 @@ class GraphRanker:
 
 
 class NNFormerRanker(GraphRanker):
-    """Ranker by predicted value; smaller scores are better."""
+    """Ranker that scores architectures by their predicted value; a smaller score is better."""
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
         kind = check_readable(space)
@@ -81,11 +80,11 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the kind of network of a space; raise a ConfigError if there is none."""
+    """Return the type of network that has a search space; raise a ConfigError if there is none."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(
-            f"no graph reader takes architectures of space {space.name!r}, which is of no known kind of network; use a"
-            " ranker on genes"
+            f"no registered type of network has space {space.name!r}, so its architectures have no graphs; use a ranker"
+            " on genes"
         )
     return kind

@@ -1,4 +1,4 @@
-"""Registry of graph readers for benchmarks and kinds of network."""
+"""Registry of graph readers for benchmarks and search spaces."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from nas_core.space.architecture import Architecture
 
 @dataclass(frozen=True)
 class Reader:
-    """Function that makes graphs of one kind of architecture, and names of their operations."""
+    """Conversion of the architectures of a benchmark or search space to graphs."""
 
     name: str
     read: Callable[..., Graph]
-    """Makes a graph from the benchmark's description of an architecture."""
+    """Function from the benchmark's description of an architecture to its graph."""
     operations: tuple[str, ...]
     """Names of the operation indices."""
     attributes: tuple[str, ...] = ()
-    """Columns of ``Graph.attributes``, if any."""
+    """Names of the columns of ``Graph.attributes``."""
     genes: bool = False
-    """``read`` takes an :class:`Architecture`."""
+    """True if the argument of ``read`` is an :class:`Architecture`."""
 
     def from_json(self, value: Any) -> Graph:
         """Return the graph of an architecture in JSON.
 
         Args:
-            value: argument of ``read``, its arguments by name (``{"matrix": .., "ops": ..}``), or genes.
+            value: argument of ``read``, arguments by name (``{"matrix": .., "ops": ..}``), or genes.
         """
         if self.genes:
             if not isinstance(value, Mapping):
@@ -54,7 +54,7 @@ class Reader:
         return self.read(*bound.args, **bound.kwargs)
 
     def described(self, graph: Graph) -> Graph:
-        """Add descriptions of operations to a graph, if all names have one."""
+        """Add descriptions of operations to a graph, if all names of operations have one."""
         if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
             return graph
         return described(graph, self.operations)
@@ -74,7 +74,7 @@ READERS: Registry[Reader] = Registry(
     },
     Reader,
 )
-"""Readers of benchmarks; :func:`reader_for` also returns those of kinds of network."""
+"""Graph readers of benchmarks; :func:`reader_for` also returns readers for types of network."""
 
 
 def reader_names() -> list[str]:
@@ -86,10 +86,10 @@ def reader_of_kind(kind: ModelKind) -> Reader:
 
 
 def reader_for(name: str) -> Reader:
-    """Return the reader of that name, for a benchmark or a kind of network.
+    """Return the graph reader of a benchmark, or of a type of network, by name.
 
     Raises:
-        UnknownChoiceError: there is no such reader.
+        UnknownChoiceError: no reader has the name.
     """
     if name in READERS.names():
         return READERS.get(name)

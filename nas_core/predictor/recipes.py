@@ -1,4 +1,4 @@
-"""Recipes: named settings of a predictor."""
+"""Recipes: named settings of :class:`~nas_core.predictor.NNFormerPredictor`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0)
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a predictor: model, training, scale of the targets, models of the mixture."""
+    """Settings of a predictor: networks, their training, models on graph statistics, and scale of the targets."""
 
     name: str
     model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
@@ -28,23 +28,20 @@ class Recipe:
     targets: str = field(default="none", metadata={"choices": SCALES})
     """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
-    """Networks with different seeds, whose predictions are averaged. If the recipe adapts and the first two have no
-    share, no more are trained."""
+    """Number of networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Share of graph statistics in a prediction; networks have the rest. If the recipe adapts, the prior share of
-    :class:`~nas_core.predictor.mixture.Mixture`."""
+    """Weight of the models on graph statistics in a prediction; networks have the rest. With ``adapts``, the prior."""
     adapts: bool = False
-    """Shares are learned from out-of-fold predictions, and batches grow with the graphs, see :meth:`adapted`."""
+    """True: fit the weights to out-of-fold predictions, and use larger batches for more graphs."""
     processes: int = 8
-    """Gaussian processes, each on half of the statistics; a single one reads all."""
+    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
     trees: int = 8
-    """Boosted trees on statistics."""
+    """Number of boosted tree models on graph statistics."""
     from_prior: bool = False
-    """Start from a prior (:func:`~nas_core.predictor.prior.shipped_prior`), which ranks graphs before a fit. Graphs
-    must have descriptions of their operations."""
+    """Use the shipped prior, which ranks graphs before a fit. Graphs must have descriptions of their operations."""
 
     kept: tuple[str, ...] = ()
-    """Names of settings of :meth:`changed`, which do not adapt to the data."""
+    """Settings changed by the user, which do not adapt to the data."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
@@ -56,21 +53,21 @@ class Recipe:
             )
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(
-                f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r}; it gives milliseconds:"
-                " expected loss relative or log, and targets none"
+                f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r} is not supported; give"
+                " loss relative or log, and targets none"
             )
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with changed settings of the recipe, its model or its training.
+        """Return a recipe with changed settings of the recipe, its networks or their training.
 
         Raises:
-            ConfigError: an unknown name, or an invalid value.
+            ConfigError: a name is unknown, or a value is invalid.
         """
         fixed = {*self.kept, *(name for name in changes if name in FOLLOWING)}
         return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Change settings as :meth:`changed` does, without fixing those that adapt."""
+        """Return a recipe with changed settings, which may still adapt to the data."""
         recipe, model, train = (
             {f.name: changes[f.name] for f in fields(config) if f.name in changes}
             for config in (self, self.model, self.train)
@@ -82,10 +79,8 @@ class Recipe:
         return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
     def adapted(self, graphs: int) -> Recipe:
-        """Return a recipe with batches of at least one 64th of the training graphs.
-
-        The share was chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs.
-        """
+        """Return the recipe for a number of training graphs: batches have at least 1/64 of the graphs."""
+        # chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs
         if not self.adapts or "batch_size" in self.kept:
             return self
         return self.replaced({"batch_size": max(self.train.batch_size, graphs // 64)})
@@ -96,7 +91,7 @@ class Recipe:
 
     @property
     def mixture(self) -> str:
-        """Return the models that a prediction averages, in words."""
+        """Description of the models whose predictions are averaged."""
         parts = {"NN-Former networks": self.members}
         if self.statistics:
             parts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
@@ -156,10 +151,10 @@ def list_recipes() -> list[str]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """Return the recipe of that name.
+    """Return a recipe by name.
 
     Raises:
-        UnknownChoiceError: there is no such recipe.
+        UnknownChoiceError: no recipe has the name.
     """
     if name not in _RECIPES:
         raise unknown_choice("recipe of a predictor", name, _RECIPES)
@@ -172,7 +167,11 @@ def recipe_types() -> dict[str, type]:
 
 
 def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
-    """Return changes of the recipe for the features and operations of the graphs, and ``room`` for added ends."""
+    """Return the settings of a recipe that must change for the features and operations of graphs.
+
+    Args:
+        room: number of operations and nodes that are added to the graphs.
+    """
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     needed = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}

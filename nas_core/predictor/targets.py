@@ -1,4 +1,4 @@
-"""Scales and checks of targets."""
+"""Scaling and validation of targets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nas_core.errors import ConfigError, DataError
 
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
-"""Range of targets that networks learn unscaled: initial outputs are 0.5 and change by some tenths."""
+"""Range of targets that networks can learn without scaling; their initial output is 0.5."""
 DEVIATION = 0.1
-"""Standard deviation of scaled targets about 0.5, as accuracies have."""
+"""Standard deviation of scaled targets, whose mean is 0.5."""
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,16 @@ class TargetScale:
     """Strictly increasing, piecewise linear map between targets and scaled targets."""
 
     targets: tuple[float, ...]
-    """Ascending, at least two; empty: the identity"""
+    """Ascending points of the map, at least two; empty for the identity"""
     learned: tuple[float, ...]
-    """Scaled values, ascending"""
+    """Scaled values of the points, ascending"""
 
     @classmethod
     def fitted(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
         """Fit a scale to training targets.
 
         Args:
-            scale: ``none``; ``mean``: linear; ``normal``: ranks as quantiles of a normal distribution, robust to a few
-                failed networks.
+            scale: ``none``; ``mean``: linear; ``normal``: ranks as quantiles of a normal distribution.
         """
         low, high = float(targets.min()), float(targets.max())
         if scale == "none" or low == high:
@@ -75,14 +74,14 @@ def checked_targets(
     """Return validated targets ``(G,)``.
 
     Args:
-        positive: require values above 0, for a relative error.
-        unscaled: require values of about 0 to 1, for a squared error without a scale.
+        positive: require values above 0.
+        unscaled: require values in the range :data:`UNSCALED`.
     """
     values = np.asarray(targets, np.float64)
     if values.shape != (graphs,):
         raise DataError(f"targets have shape {values.shape} for {graphs} graphs; expected one number per graph")
     if graphs < 2:
-        raise DataError(f"{graphs} graph to learn from; expected at least 2, some hundred for a useful predictor")
+        raise DataError(f"got {graphs} graph to fit to; expected at least 2, some hundred for a useful predictor")
     if not np.isfinite(values).all():
         wrong = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DataError(f"target {wrong} is {values[wrong]}; remove the graphs without a measured value")
@@ -90,16 +89,17 @@ def checked_targets(
         raise DataError(f"target {int(values.argmin())} is {values.min()}; expected latencies above 0")
     if unscaled and len(outside := np.flatnonzero((values < UNSCALED[0]) | (values > UNSCALED[1]))):
         raise DataError(
-            f"target {outside[0]} is {values[outside[0]]:g}, and targets='none' does not scale it; expected fractions"
-            f" ({UNSCALED[0]:g} to {UNSCALED[1]:g}): divide percent by 100, or scale by targets='mean' (--set"
-            " targets=mean)"
+            f"target {outside[0]} is {values[outside[0]]:g}; with targets='none', expected fractions"
+            f" ({UNSCALED[0]:g} to {UNSCALED[1]:g}): divide percent by 100, or give targets='mean' (--set targets=mean)"
         )
     return values
 
 
 def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
-    """Return validated probabilities ``(L,)``."""
+    """Return validated probabilities ``(L,)`` of quantiles."""
     probabilities = np.asarray(levels, np.float64)
     if probabilities.ndim != 1 or not len(probabilities) or not ((probabilities > 0) & (probabilities < 1)).all():
-        raise ConfigError(f"levels of quantiles are {levels!r}; expected some between 0 and 1, such as [0.1, 0.5, 0.9]")
+        raise ConfigError(
+            f"levels of quantiles are {levels!r}; expected numbers between 0 and 1, such as [0.1, 0.5, 0.9]"
+        )
     return probabilities

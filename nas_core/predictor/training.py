@@ -1,4 +1,4 @@
-"""Training of NN-Former: batches of equal-sized graphs, two copies of each, warm-up and cosine, averaged weights."""
+"""Training of NN-Former."""
 
 from __future__ import annotations
 
@@ -45,29 +45,26 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of a training of NN-Former; defaults are its paper's for accuracy (supplement, 2.1)."""
+    """Settings of the training of NN-Former; defaults are those of its paper for accuracy (supplement, 2.1)."""
 
     epochs: int = 3000
-    """Passes over the training graphs."""
+    """Training epochs."""
     batch_size: int = 128
-    """Graphs per step."""
+    """Graphs per training step."""
     copies: int = 2
     """Copies of each graph in its batch; the consistency loss needs two."""
     lr: float = 1e-4
     """Peak learning rate of AdamW."""
     warmup: float = 0.1
-    """Share of the steps for the linear warm-up from 0. The first step has rate 0, as in the released code, and only
-    fills AdamW's moments."""
+    """Fraction of the steps for the linear warm-up from 0."""
     decay: str = field(default="cosine", metadata={"choices": ("cosine", "linear")})
-    """Shape of the decay after the peak: cosine or linear."""
+    """Shape of the learning rate decay after the peak: cosine or linear."""
     final_lr: float = 0.1
-    """Final learning rate, as a share of the peak. The paper names the cosine alone; its released code stops at a
-    tenth, the default."""
+    """Final learning rate, as a fraction of the peak; 0.1 in the released code."""
     weight_decay: float = 0.01
     """Weight decay of matrices; vectors (norms, biases) have none."""
     loss: str = field(default="mse", metadata={"choices": ("mse", "relative", "log")})
-    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which penalises
-    under- and overestimates alike."""
+    """mse; or for latencies, relative: squared relative error, or log: squared error of the logarithm."""
     rank_weight: float = 0.2
     """Weight of the L1 loss of the difference to one other graph."""
     pair_weight: float = 0.0
@@ -75,15 +72,15 @@ class TrainConfig:
     pair_temperature: float = 0.02
     """Difference of predictions that counts as 1 in the logistic loss."""
     consistency_weight: float = 1.0
-    """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
+    """Weight of the L1 distance between the predictions of two copies of a graph, which differ by dropout."""
     ema: float = 0.99
-    """Decay of the averaged weights, which are used for prediction; 0: no average."""
+    """Decay of the moving average of weights, which is used for prediction; 0: no average."""
     clip: float = 0.0
-    """Largest norm of the gradient; 0: no limit."""
+    """Maximum norm of the gradient; 0: no limit."""
     equal_sizes: bool = True
-    """A batch holds graphs of one size (as in the released code; it sets the number of steps), or of all sizes."""
+    """True: all graphs of a batch have the same size, as in the released code."""
     precision: str = field(default="auto", metadata={"choices": CHOICES})
-    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
+    """fp32, tf32, bf16 or fp16; auto: bf16 if the device supports it, otherwise fp32."""
     seed: int = 0
     """Seed of weights, dropout and batches."""
 
@@ -91,24 +88,24 @@ class TrainConfig:
         check_fields(self, "training", _RANGES)
         if self.consistency_weight and self.copies == 1:
             raise ConfigError(
-                f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; expected copies=2, or"
+                f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; give copies=2, or"
                 " consistency_weight=0"
             )
 
 
 PART_POSITIONS, PART_GRAPHS = 2400, 16
-"""Positions, and least graphs, of the parts of a batch on a CPU. The ranking loss compares graphs of one part only."""
+"""Number of positions (nodes and tokens), and minimum number of graphs, of the parts of a batch on a CPU."""
 SMALL = 32
-"""Largest graphs whose masks are kept for the whole training."""
+"""Maximum number of nodes of graphs whose attention masks are stored for the whole training."""
 RESIDENT_BYTES = 2 * 2**30
-"""Bytes of padded adjacency matrices that are kept on the device."""
+"""Maximum bytes of padded adjacency matrices that are stored on the device."""
 
 Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
-"""Graphs, their topology, and their targets ``(B,)``."""
+"""Graphs, their attention masks, and their targets ``(B,)``."""
 
 
 class Bucket:
-    """Training graphs that share batches; small ones are all on the device."""
+    """Training graphs from which batches are drawn; small graphs are stored on the device."""
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -126,14 +123,15 @@ class Bucket:
         return len(self.graphs)
 
     def parts(self, count: int) -> int:
-        """Return the number of parts of a batch of ``count`` graphs: on a CPU their activations fit its cache."""
+        """Return the number of parts into which a batch of ``count`` graphs is split."""
+        # on a CPU the activations of a part fit its cache
         if self.packs or not on_host(self.device):
             return 1
         tokens = TOKENS if self.config.readout == "class_token" else 0
         return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
 
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
-        """Return the graphs ``chosen``, ``copies`` times in a row; ``index`` has the same numbers on the device."""
+        """Return ``copies`` copies of some graphs; ``chosen`` and ``index`` are equal, on the host and the device."""
         rows, index = np.tile(chosen, copies), index.repeat(copies)
         if self.packs:
             packed = PackedBatch.of(self.graphs.take(rows), self.device)
@@ -145,14 +143,12 @@ class Bucket:
 
 
 CHECKED = EVERY
-"""Steps between two checks of the loss; each check waits for the device."""
+"""Number of steps between checks of the loss; each check waits for the device."""
 _SCALED = ("scale", "_growth_tracker")
 
 
 class Trainer:
-    """Training of one model, with one update per item of :meth:`steps`.
-
-    On an accelerator a step reads nothing back, so that the host runs ahead.
+    """Training of one NN-Former; each item of :meth:`steps` is one update.
 
     Raises:
         ConfigError: the model's device does not support the precision.
@@ -184,10 +180,10 @@ class Trainer:
         self.averaged = [p.detach().clone() for p in model.parameters()] if config.ema else []
 
     def steps(self) -> Iterator[Tensor]:
-        """Yield the loss of each remaining update.
+        """Run the remaining updates and yield their losses.
 
         Raises:
-            ConfigError: the loss is no finite number, found at the latest after :data:`CHECKED` steps or at the end.
+            ConfigError: the loss is not finite.
             GraphError: a graph has more nodes, or another operation, than the model supports.
         """
         while self.done < self.total:
@@ -205,16 +201,16 @@ class Trainer:
     def check(self) -> None:
         """Raise a ConfigError if a weight is not finite."""
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
-            raise self._diverged("a weight is no finite number")
+            raise self._diverged("a weight is not finite")
 
     def _diverged(self, what: str) -> ConfigError:
         return ConfigError(
-            f"{what} after step {self.done} of {self.total}: training diverged; give a smaller lr (it is"
-            f" {self.config.lr:g}), or a limit to the gradient with clip (it is {self.config.clip:g})"
+            f"training diverged: {what} after step {self.done} of {self.total}; give a lower lr (it is"
+            f" {self.config.lr:g}), or limit the gradient norm with clip (it is {self.config.clip:g})"
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Draw the batches of the current epoch, as rows on host and device; deterministic."""
+        """Draw the batches of the current epoch, as graph indices on the host and on the device."""
         stream = np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch])
         batches, size = [], self.config.batch_size
         for bucket in self.buckets:
@@ -258,7 +254,7 @@ class Trainer:
         return loss.detach()
 
     def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
-        """Return the loss of predictions for two copies of ``count`` graphs."""
+        """Return the loss of predictions for the copies of ``count`` graphs."""
         config = self.config
         if config.loss == "relative":
             loss = 2 * relative_loss(predicted, target)
@@ -276,7 +272,7 @@ class Trainer:
         return loss
 
     def rate_share(self, step: int) -> float:
-        """Return the learning rate of a step as a share of the peak."""
+        """Return the learning rate of a step as a fraction of the peak."""
         config, warm = self.config, self.config.warmup * self.total
         if step < warm:
             return step / warm
@@ -285,7 +281,7 @@ class Trainer:
         return config.final_lr + (1 - config.final_lr) * falling
 
     def state(self) -> dict[str, Tensor]:
-        """Return the training state by name; an equal trainer resumes from it identically."""
+        """Return the training state, from which :meth:`restore` continues exactly."""
         self.check()
         named = {"done": torch.tensor(self.done), "losses": self.losses}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}

@@ -1,4 +1,4 @@
-"""Zero-cost proxies: scores of untrained networks from one batch."""
+"""Zero-cost proxies: scores of untrained networks, computed on one batch."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Zero-cost proxies of architectures with random weights, from a space or NAS-Bench-201."""
+"""Zero-cost proxies of the architectures of a search space or of NAS-Bench-201."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class NetworkProxies(ABC):
-    """Base class that scores architectures with random weights on one batch of random inputs.
-
-    All architectures get the same random draws.
+    """Base class of functions that score architectures with random weights on one batch of inputs.
 
     Args:
-        proxies: names in :data:`nas_core.proxies.PROXIES`; default: all.
-        batch: B, at least 2.
-        seed: for weights, inputs and targets.
+        proxies: names in :data:`nas_core.proxies.PROXIES`; None: all.
+        batch: batch size, at least 2.
+        seed: seed of weights, inputs and targets, equal for all architectures.
     """
 
     def __init__(
@@ -40,19 +38,19 @@ class NetworkProxies(ABC):
         self.proxies, self.batch, self.seed, self.device = list(chosen_proxies(proxies)), batch, seed, device
 
     targets: Tensor | None = None
-    """Classes of the inputs; None: random."""
+    """Classes of the inputs ``(B,)``; None: random classes."""
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return further settings that determine the scores, as plain data."""
+        """Settings other than the proxies that determine the scores, as JSON data."""
 
     @abstractmethod
     def build(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Build the network and draw its inputs from torch's random streams."""
+        """Build the network of an architecture, and its inputs, with torch's global random generators."""
 
     def __call__(self, architecture: Any) -> dict[str, float]:
-        """Return the scores by proxy, as :func:`nas_core.proxies.zero_cost`."""
+        """Return the scores of an architecture by proxy, as :func:`nas_core.proxies.zero_cost`."""
         with own_streams(self.seed):
             network, inputs = self.build(architecture)
         return zero_cost(network.to(self.device), inputs, self.targets, proxies=self.proxies, seed=self.seed)
@@ -62,11 +60,11 @@ class SpaceProxies(NetworkProxies):
     """Zero-cost proxies of the architectures of a search space.
 
     Args:
-        workload: settings of the workload by name, such as sentence lengths, vocabularies or classes.
-        more: see :class:`NetworkProxies`.
+        workload: settings of the network's inputs by name, such as sentence lengths, vocabularies or classes.
+        more: arguments of :class:`NetworkProxies`.
 
     Raises:
-        SpaceError: no kind of network fits.
+        SpaceError: no registered type of network has this search space.
     """
 
     def __init__(
@@ -89,15 +87,15 @@ class SpaceProxies(NetworkProxies):
 
 
 class NasBench201Proxies(NetworkProxies):
-    """Zero-cost proxies of NAS-Bench-201 cells, as strings or six indices.
+    """Zero-cost proxies of NAS-Bench-201 cells, given as strings or six operation indices.
 
     Args:
-        images: ``(B, 3, height, width)``, normalised; CIFAR-10 images give the ranking of published scores. Default:
-            random numbers of 32 x 32, with which nwot gives another ranking.
-        targets: ``(B,)`` classes of the images; default: random.
-        channels: channels of the first stage.
-        cells: cells of each stage.
-        more: see :class:`NetworkProxies`; ``batch`` is for random images.
+        images: ``(B, 3, height, width)``, normalised; None: random numbers of 32 x 32. Rankings of nwot are only
+            reproduced with CIFAR-10 images.
+        targets: ``(B,)`` classes of the images; None: random classes.
+        channels: number of channels of the first stage.
+        cells: number of cells of each stage.
+        more: arguments of :class:`NetworkProxies`; ``batch`` applies to random images.
     """
 
     def __init__(
@@ -123,16 +121,16 @@ class NasBench201Proxies(NetworkProxies):
 
     @staticmethod
     def drawn(count: int, seed: int) -> list[str]:
-        """Draw ``count`` distinct cells of the 15,625, as strings."""
+        """Return ``count`` distinct random cells of the 15,625, as strings."""
         total = len(CHOICES) ** 6
         if not 0 < count <= total:
-            raise ConfigError(f"count of cells is {count}; NAS-Bench-201 has {total:,}")
+            raise ConfigError(f"count of cells is {count}; expected 1 to {total:,}, the cells of NAS-Bench-201")
         rows = np.random.default_rng(seed).permutation(total)[:count]
         return [nasbench201_string(np.array(np.unravel_index(row, (len(CHOICES),) * 6)).tolist()) for row in rows]
 
 
 def proxy_loss(scores: NetworkProxies, proxy: str, metric: str = "loss") -> Callable[[Architecture], dict[str, float]]:
-    """Return an ``evaluate`` for :func:`nas_core.search.search` without training: minus the score of one proxy.
+    """Return an ``evaluate`` for :func:`nas_core.search.search` that maximises one proxy, without training.
 
     The metrics also contain the scores of all proxies.
 
@@ -140,8 +138,8 @@ def proxy_loss(scores: NetworkProxies, proxy: str, metric: str = "loss") -> Call
         >>> search(strategy, proxy_loss(SpaceProxies(space, ["nwot"]), "nwot"))
 
     Args:
-        proxy: proxy to maximise.
-        metric: metric that the strategy minimises; not the name of a proxy.
+        proxy: name of the proxy to maximise.
+        metric: name of the metric that the strategy minimises, minus the score; not the name of a proxy.
     """
 
     def evaluate(architecture: Architecture) -> dict[str, float]:

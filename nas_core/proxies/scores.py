@@ -1,7 +1,7 @@
-"""The seven zero-cost proxies: params, flops, synflow, nwot, jacov, grad_norm, snip.
+"""The seven zero-cost proxies params, flops, synflow, nwot, jacov, grad_norm and snip.
 
-Definitions follow Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Weights are
-matrices and kernels, without biases and norm parameters.
+They are defined in Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Weights are
+matrices and kernels, without biases and parameters of norms.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _POOLS: frozenset[Any] = frozenset(
     }
 )  # fmt: skip
 _COUNTED = 2
-"""Samples for counting FLOPs; batch norms need two."""
+"""Number of samples for counting FLOPs; batch norms need two."""
 _LEAST_EIGENVALUE = 1e-5
-"""nwot: lower bound of eigenvalues; equal samples would make the determinant 0."""
+"""Minimum eigenvalue in nwot; with equal samples, the determinant would be 0."""
 _JACOV_K = 1e-5
-"""jacov: k of the paper; keeps the score finite for eigenvalue 0."""
+"""Constant k in jacov, which keeps the score finite."""
 _LEAST_FLOW = 1e-300
-"""synflow: flow counted for a network without flow."""
+"""Minimum sum in synflow, whose logarithm is the score."""
 
 _Called = Callable[..., Any]
 
 
 class _Intercept(TorchFunctionMode):
-    """Replacement of functions by ``replacement(function, args, kwargs)``."""
+    """Mode that calls ``replacement(function, args, kwargs)`` instead of some functions."""
 
     def __init__(
         self, functions: frozenset[Any], replacement: Callable[[_Called, Sequence[Any], Mapping[str, Any]], Any]
@@ -79,16 +79,16 @@ def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Prox
 
 @_proxy("params", "number of parameters")
 def params(trial: Trial) -> float:
-    """Count all parameters, including those of unreachable operations; a shared one counts once."""
+    """Return the number of parameters. A shared parameter counts once."""
     return float(sum(parameter.numel() for parameter in trial.network.parameters()))
 
 
 @_proxy("flops", "FLOPs of one sample")
 def flops(trial: Trial) -> float:
-    """Count the FLOPs of one sample, two for each multiply-add.
+    """Return the FLOPs of one sample, two for each multiply-add.
 
-    Counted are matrix products, convolutions, batch norms (a multiply-add per element) and pooling (one per element of
-    a window). Published counts of NAS-Bench-201 differ, but rank cells equally.
+    Matrix products, convolutions, batch norms and pooling are counted. Published counts of NAS-Bench-201 differ, but
+    rank cells equally.
     """
     multiply_adds: list[int] = []
 
@@ -113,13 +113,13 @@ def _window(dimensions: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 @_proxy("grad_norm", "norms of the loss's gradient, summed over layers")
 def grad_norm(trial: Trial) -> float:
-    """Sum the Euclidean norms of the loss's gradient over layers."""
+    """Return the sum over layers of the Euclidean norm of the gradient of the loss."""
     return _total([gradient.norm() for _, gradient in trial.sensitivities])
 
 
 @_proxy("snip", "weight times gradient of the loss, absolute, summed over weights")
 def snip(trial: Trial) -> float:
-    """Sum the absolute product of weight and gradient over all weights (Lee et al., "SNIP", ICLR 2019)."""
+    """Return the sum over weights of ``|weight * gradient|`` (Lee et al., "SNIP", ICLR 2019)."""
     return _total([(weight * gradient).abs().sum() for weight, gradient in trial.sensitivities])
 
 
@@ -129,11 +129,10 @@ def _total(parts: list[Tensor]) -> float:
 
 @_proxy("nwot", "log-determinant of how alike units react to the samples of a batch")
 def nwot(trial: Trial) -> float:
-    """Return the log-determinant of the kernel ``(B, B)`` that counts the units that react alike to two samples.
+    """Return the log-determinant of a kernel ``(B, B)``: the number of units with equal activity for two samples.
 
-    Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. A unit is active if the input of
-    its activation is above 0; units of all activations count. Difference: eigenvalues are at least 1e-5, so the score
-    is finite if samples have equal codes (published: minus infinity).
+    A unit is active if the input of its activation is above 0 (Mellor et al., "Neural Architecture Search without
+    Training", ICML 2021, section 3). Unlike there, eigenvalues are at least 1e-5, so that the score is finite.
     """
     kernels: list[Tensor] = []
 
@@ -148,7 +147,7 @@ def nwot(trial: Trial) -> float:
     with torch.no_grad(), _Intercept(_ACTIVATIONS, compare):
         trial.logits(trial.tensors())
     if not kernels:
-        raise ConfigError("nwot reads activations such as relu and gelu, and the network calls none; leave nwot out")
+        raise ConfigError("nwot needs activations such as relu and gelu, but the network calls none; leave nwot out")
     return float(torch.linalg.eigvalsh(torch.stack(kernels).sum(0).cpu()).clamp(min=_LEAST_EIGENVALUE).log().sum())
 
 
@@ -156,9 +155,8 @@ def nwot(trial: Trial) -> float:
 def jacov(trial: Trial) -> float:
     """Return minus the sum of ``log(v + k) + 1 / (v + k)`` over the eigenvalues v of the correlations of Jacobians.
 
-    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of all outputs of the batch for its
-    input, because batch norms couple samples. Tokens are replaced by their embeddings. Constant Jacobians count as
-    fully correlated (published score: -1e8). Without correlation the score is about -B.
+    The Jacobian of a sample is the gradient of all outputs of the batch for its input, or for its embedded tokens
+    (Mellor et al., first version, 2020). Constant Jacobians count as fully correlated (published score: -1e8).
     """
     tensors, sources = trial.tensors(), list[Tensor]()
     inputs = tuple(tensor.detach().clone().requires_grad_(tensor.is_floating_point()) for tensor in trial.inputs)
@@ -175,7 +173,7 @@ def jacov(trial: Trial) -> float:
     sources += [tensor for tensor in inputs if tensor.is_floating_point()]
     if not sources:
         raise ConfigError(
-            "jacov reads gradients for images or embedded tokens, and the network has none; leave jacov out"
+            "jacov needs gradients for images or embedded tokens, but the network has none; leave jacov out"
         )
     gradients = [gradient.reshape(trial.batch, -1) for gradient in gradients_of(logits.sum(), sources)]
     rows = torch.cat(gradients, 1).cpu().double()
@@ -192,10 +190,9 @@ def jacov(trial: Trial) -> float:
 def synflow(trial: Trial) -> float:
     """Return the logarithm of the sum over weights of ``|w| * dR/d|w|``, with R the sum of outputs for inputs of ones.
 
-    Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020.
-    Parameters and buffers are absolute, in float64. Norms are identities. Networks that read tokens get the first row
-    of the batch instead of ones. Softmax outputs are constant, except inside ``nn.MultiheadAttention``. Published
-    scores are 0 for a cell without flow.
+    Parameters are replaced by absolute values in float64, and norms by identities (Tanaka et al., "Pruning neural
+    networks without any data by iteratively conserving synaptic flow", NeurIPS 2020). Networks that read tokens get the
+    first sample instead of ones. Softmax outputs are constant, except inside ``nn.MultiheadAttention``.
     """
     exact = torch.float32 if trial.inputs[0].device.type == "mps" else torch.float64  # mps has no doubles
     tensors = {name: _unsigned(tensor) for name, tensor in trial.tensors(exact).items()}
@@ -220,7 +217,7 @@ def _unsigned(tensor: Tensor) -> Tensor:
 
 
 def _linear(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Replace norms by the identity, compute a softmax on constants, attention on constant queries and keys."""
+    """Call a function with norms as identities, and softmax and attention weights as constants."""
     if function in _NORMS:
         return _first(args, kwargs)
     values = 2 if function is F.scaled_dot_product_attention else None

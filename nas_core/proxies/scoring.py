@@ -1,7 +1,4 @@
-"""Registry of zero-cost proxies, and scoring of a network.
-
-Shapes: B batch, K classes.
-"""
+"""Registry of zero-cost proxies, and scoring of a network."""
 
 from __future__ import annotations
 
@@ -36,23 +33,23 @@ def zero_cost(
     loss: Loss | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Return the scores of an untrained network on one batch by proxy; larger is better.
+    """Return the scores of an untrained network by proxy, on one batch of B samples and K classes; larger is better.
 
-    The network and torch's random streams are unchanged afterwards. Batch norms use batch statistics, dropout is off.
+    The network is unchanged afterwards. Batch norms use batch statistics. Dropout is off.
 
     Example:
         >>> zero_cost(nasbench201_network("|nor_conv_3x3~0|+.."), images, labels)["nwot"]
 
     Args:
-        network: returns logits ``(B, .., K)``, alone or as the last of several outputs.
+        network: network that returns logits ``(B, .., K)``, alone or as the last of several outputs.
         inputs: arguments of the network, one tensor or several; B is at least 2.
-        targets: classes ``(B, ..)`` for ``grad_norm`` and ``snip``; default: drawn with ``seed``.
-        proxies: names in :data:`PROXIES`; default: all.
-        loss: logits and targets to one number; default: mean cross entropy.
-        seed: for all random draws.
+        targets: classes ``(B, ..)`` for ``grad_norm`` and ``snip``; None: random classes.
+        proxies: names in :data:`PROXIES`; None: all.
+        loss: function from logits and targets to one number; None: mean cross entropy.
+        seed: random seed.
 
     Raises:
-        ConfigError: inputs or targets do not fit, or a proxy does not apply.
+        ConfigError: inputs or targets have unsupported shapes, or the network does not support a proxy.
     """
     chosen = chosen_proxies(proxies)
     tensors = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -70,7 +67,7 @@ def zero_cost(
 
 
 def chosen_proxies(names: Sequence[str] | None = None) -> dict[str, Proxy]:
-    """Return the proxies in the order of ``names``; default: all that can be imported."""
+    """Return proxies by name, in the order of ``names``; None: all that can be imported."""
     if names is None:
         return dict(PROXIES.items())
     return {name: PROXIES.get(name) for name in names}
@@ -80,7 +77,7 @@ def _score(name: str, proxy: Proxy, trial: Trial) -> float:
     score = proxy.score(trial)
     if not math.isfinite(score):
         raise ConfigError(
-            f"{name} of this network is {score}: check its weights and the batch for overflow and for values that are"
-            f" no numbers, or leave {name} out"
+            f"{name} of this network is {score}; check its weights and the batch for overflow and NaN, or leave {name}"
+            " out"
         )
     return score

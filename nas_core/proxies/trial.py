@@ -1,7 +1,4 @@
-"""Network with one batch, and the base class of proxies.
-
-Shapes: B batch, K classes.
-"""
+"""Base class of zero-cost proxies, and the network and batch that they score. Shapes: B batch, K classes."""
 
 from __future__ import annotations
 
@@ -20,13 +17,13 @@ from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 from nas_core.errors import ConfigError
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""Logits and targets to one number."""
+"""Function from logits and targets to one number."""
 Tensors = dict[str, Tensor]
 """Parameters and buffers of a network by name."""
 
 
 class Proxy(ABC):
-    """A stateless score of an untrained network; large scores predict good networks."""
+    """Score of an untrained network; larger scores predict better networks."""
 
     name: str
     """Name in the registry and in results."""
@@ -35,18 +32,18 @@ class Proxy(ABC):
 
     @abstractmethod
     def score(self, trial: Trial) -> float:
-        """Score the trial's network and leave it unchanged.
+        """Return the score of the network of a trial, which stays unchanged.
 
         Raises:
-            ConfigError: the proxy does not apply to this network.
+            ConfigError: the network does not support the proxy.
         """
 
 
 class Trial:
-    """Network, batch of inputs and targets; proxies compute on copies of the weights.
+    """Network with a batch of inputs and targets, on which proxies are computed.
 
     Args:
-        targets: targets of the loss; None: classes drawn with ``seed``, one for each distribution of logits.
+        targets: targets of the loss; None: random classes ``(B, ..)`` for logits ``(B, .., K)``.
     """
 
     def __init__(
@@ -65,7 +62,7 @@ class Trial:
         return len(self.inputs[0])
 
     def tensors(self, dtype: torch.dtype | None = None) -> Tensors:
-        """Return copies of parameters, with gradients, and buffers; floating-point ones as ``dtype`` if given."""
+        """Return copies of parameters, with gradients, and of buffers; None: keep the floating-point types."""
         copies = {}
         for name, parameter in self.network.named_parameters():
             copies[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())
@@ -74,7 +71,7 @@ class Trial:
         return copies
 
     def weights(self, tensors: Tensors) -> list[Tensor]:
-        """Return the matrices and kernels, without biases and norm parameters."""
+        """Return the matrices and kernels in ``tensors``, without biases and parameters of norms."""
         return [
             tensors[name]
             for name, parameter in self.network.named_parameters()
@@ -82,13 +79,13 @@ class Trial:
         ]
 
     def logits(self, tensors: Tensors, inputs: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Return logits ``(B, .., K)``, the network's last output, with these parameters and buffers."""
+        """Return the logits ``(B, .., K)`` of the network with other parameters and buffers."""
         output: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
         logits = output[-1] if isinstance(output, tuple | list) and output else output
         if not isinstance(logits, Tensor) or logits.dim() < 2:
             got = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
             raise ConfigError(
-                f"the network gives {got}; expected logits (B, .., classes), or several outputs with them last"
+                f"the network returns {got}; expected logits (B, .., classes), alone or as the last of several outputs"
             )
         return logits
 
@@ -103,7 +100,7 @@ class Trial:
 
     @cached_property
     def sensitivities(self) -> list[tuple[Tensor, Tensor]]:
-        """Pairs of each of :meth:`weights` and the gradient of the loss."""
+        """Pairs of a weight tensor and the gradient of the loss for it."""
         tensors = self.tensors()
         weights = self.weights(tensors)
         gradients = gradients_of(self.loss(self.logits(tensors)), weights)
@@ -111,7 +108,7 @@ class Trial:
 
 
 def gradients_of(value: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """Return the gradient of ``value`` for each tensor, 0 if ``value`` does not depend on it."""
+    """Return the gradient of ``value`` for each tensor; 0 if ``value`` does not depend on the tensor."""
     if not value.requires_grad:
         return [torch.zeros_like(tensor) for tensor in tensors]
     return list(torch.autograd.grad(value, tensors, allow_unused=True, materialize_grads=True))
@@ -119,7 +116,7 @@ def gradients_of(value: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def scoring_modes(network: nn.Module) -> Iterator[None]:
-    """Use batch statistics and no dropout inside the block, and restore each module's mode afterwards."""
+    """Use batch statistics and no dropout inside the block. Afterwards restore the mode of each module."""
     before = [(module, module.training) for module in network.modules()]
     try:
         for module, _ in before:
@@ -140,12 +137,12 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _check_classes(targets: Tensor, logits: Tensor) -> None:
-    """Check for integers from 0 to K - 1; on CUDA a wrong class aborts the context instead of raising."""
+    # on CUDA a wrong class would abort the context instead of raising
     if targets.shape != logits.shape[:-1] or targets.is_floating_point():
         raise ConfigError(
-            f"targets have shape {tuple(targets.shape)} and type {targets.dtype}; logits {tuple(logits.shape)} need"
-            f" whole numbers {tuple(logits.shape[:-1])}: give such, or a loss of your own"
+            f"targets have shape {tuple(targets.shape)} and type {targets.dtype}; for logits {tuple(logits.shape)},"
+            f" expected integers of shape {tuple(logits.shape[:-1])}: give these, or your own loss"
         )
     least, most = (int(end) for end in targets.aminmax())
     if least < 0 or most >= logits.shape[-1]:
-        raise ConfigError(f"targets reach from {least} to {most}; the network has classes 0 to {logits.shape[-1] - 1}")
+        raise ConfigError(f"targets are {least} to {most}; expected classes 0 to {logits.shape[-1] - 1}")

@@ -16,7 +16,7 @@ def run(out: Path, *options: str) -> None:
 
 
 def test_precisions_that_the_device_has_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="tf32 is of NVIDIA devices"):
+    with pytest.raises(ConfigError, match="tf32 needs an NVIDIA GPU"):
         run(tmp_path / "rows.json", "--precision", "tf32")
     rows = linear_rows.measure("cpu", (), [16], 1, 1, tmp_path / "rows.json", "a run")
     assert {row["precision"] for row in rows} == {"fp32", "bf16", "fp16"}

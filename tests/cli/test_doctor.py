@@ -121,9 +121,13 @@ def test_every_defect_of_a_plug_in_is_one_line(
     monkeypatch.syspath_prepend(modules)
     errors = {
         ("hosts", "sums", "examples.plugins.quickstart:ADAPTER"): ": usable",
-        ("strategies", "raises", "its_import_raises:X"): "does not import: ValueError: mutable; mend or uninstall it",
+        (
+            "strategies",
+            "raises",
+            "its_import_raises:X",
+        ): "cannot be imported: ValueError: mutable; repair or uninstall its package",
         ("strategys", "climbing", "examples.plugins.strategy:HillClimbing"): "unknown group of entry points",
-        ("hosts", "odd", "tests.cli.test_main:ODD"): "part of 'odd' (broken_command:app) does not import: No module",
+        ("hosts", "odd", "tests.cli.test_main:ODD"): "part of 'odd' (broken_command:app) cannot be imported: No module",
     }
     for number, (group, *entry) in enumerate(errors):
         plug_in(tmp_path / str(number), monkeypatch, f"nas_ext.{group}", *entry)

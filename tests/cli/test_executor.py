@@ -76,7 +76,7 @@ def test_measurements_in_jobs_are_merged_in_order(
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0].replace('"cores": ', '"cores": 9'), *lines[1:]]) + "\n")
     assert main([*command, "--out", str(path), "--samples", "8", *jobs]) == 2
-    assert "was begun with machine cores" in capsys.readouterr().err
+    assert "was created with machine cores" in capsys.readouterr().err
     assert len(path.read_text().splitlines()) == 8
 
 

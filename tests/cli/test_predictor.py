@@ -180,7 +180,7 @@ def test_operations_that_no_training_record_has(
         assert "operation 3" in err and "graph 1 (from 0)" in err and "--unseen warn" in err
     code, out, _ = run(capsys, *predict, "--unseen", "warn")
     assert code == 0 and len(out.splitlines()) == len(lines) + 4
-    assert "predictions for such graphs are guesses" in caplog.text
+    assert "predictions for graphs with it are guesses" in caplog.text
     code, _, err = run(capsys, *predict, "--unseen", "maybe")
     assert code == 2 and "expected one of error, warn, ignore" in err
 
@@ -202,7 +202,7 @@ def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytes
     code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--recipe", "statistics")
     assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
     code, _, err = run(capsys, "predict", "--model", model, "--data", data)
-    assert code == 2 and "it learned from graphs: 8 attributes" in err and err.count("\n") == 1
+    assert code == 2 and "the predictor was fitted to graphs with 8 attributes" in err and err.count("\n") == 1
 
 
 Records = list[dict[str, Any]]

@@ -43,7 +43,7 @@ def tensors(value):
 def test_losses_in_each_precision(checkpoint, device, precision):
     mos = "neuron"
     if precision == "tf32" and device == "cpu":
-        with pytest.raises(ConfigError, match="precision tf32 is of NVIDIA devices"):
+        with pytest.raises(ConfigError, match="precision tf32 needs an NVIDIA GPU"):
             HOST.open(checkpoint(mos), device=device, precision=precision)
         return
     supernet = HOST.open(checkpoint(mos), device=device, precision=precision)

@@ -27,7 +27,7 @@ def test_yaml(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         parse_yaml(text)
     (tmp_path / "f.yml").write_text(text)
-    with pytest.raises(DataError, match="not readable as YAML"):
+    with pytest.raises(DataError, match="not valid YAML"):
         read_yaml(tmp_path / "f.yml")
 
 

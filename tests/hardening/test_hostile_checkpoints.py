@@ -145,7 +145,7 @@ def test_damaged_weights_are_rejected_by_each_host(fault: str, tmp_path: Path) -
     torch.save({**SIGNS, "model": {"weight": weight}, "state_dict": {"weight": weight}}, path)
     if fault == "a flipped bit":
         flipped(path)
-    message = "does not fit its checksum" if fault == "a flipped bit" else "has NaN or infinite values in weight"
+    message = "does not match its checksum" if fault == "a flipped bit" else "has NaN or infinite values in weight"
     reads: list[Callable[[], object]] = [
         lambda: timm.load_weights(torch.nn.Linear(1, 1), timm.read_file(path)[0], path),
         lambda: pytest.importorskip("timm_ext.trained.reading").read_source(path),
@@ -163,6 +163,6 @@ def test_fairseq_does_not_go_on_with_damaged_weights(tmp_path: Path) -> None:
 
     torch.save({**SIGNS, "model": {"weight": torch.arange(1000.0)}}, tmp_path / "checkpoint_last.pt")
     flipped(tmp_path / "checkpoint_last.pt")
-    with pytest.raises(ValueError, match="does not fit its checksum") as caught:
+    with pytest.raises(ValueError, match="does not match its checksum") as caught:
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     assert "cannot be read as a checkpoint" in compat.wrong_input(caught.value)

@@ -96,14 +96,14 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bf16"),
     (lambda: measure(Fixed(), training(), TimingConfig()), ConfigError, "Dropout"),
     (lambda: latency_model("linera", "genes"), UnknownChoiceError, "'linera'"),
-    (lambda: latency_model("counts", "genes"), ConfigError, "'counts' predicts by graph"),
-    (lambda: latency_model("mlp", "graph"), ConfigError, "'mlp' predicts by genes"),
+    (lambda: latency_model("counts", "genes"), ConfigError, "'counts' is for 'nas-ext latency train'"),
+    (lambda: latency_model("mlp", "graph"), ConfigError, "'mlp' is for 'nas-ext latency fit'"),
     (lambda: LATENCY_MODELS.register("counts", type("Other", (CountsModel,), {})), ConfigError, "'counts'"),
     (lambda: parsed_model_settings("linear", ["rounds=1"]), UnknownChoiceError, "rounds"),
     (lambda: parsed_model_settings("counts", ["shrinkage"]), ConfigError, "'shrinkage'"),
     (lambda: MLPConfig(layers=0), ConfigError, "layers is 0"),
     (lambda: EnsembleModel(epochs=-1), ConfigError, "epochs of the ensemble is -1"),
-    (lambda: planned_architectures(TINY, 4, 0), ConfigError, "4 were asked for"),
+    (lambda: planned_architectures(TINY, 4, 0), ConfigError, "samples is 4"),
     (lambda: planned_architectures(TINY, 0, 0), ConfigError, "samples is 0"),
     (lambda: LinearModel(SPACE).fit(ROWS[:4], MS[:4]), DataError, "got 4 measurements"),
     (lambda: LinearModel(SPACE).fit(ROWS, spoilt(np.nan)), DataError, "measurement 7 is nan"),
@@ -147,7 +147,7 @@ TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
     (load_latency_model, "model.json", '{"format": "other"}', "no latency model"),
     (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "99"),
     (load_latency_model, "model.npz", "PK nonsense", "damaged"),
-    (load_latency_model, "model.safetensors", "hello", "no whole safetensors"),
+    (load_latency_model, "model.safetensors", "hello", "not a complete safetensors"),
     (NetworkLatencies.load, "set.npz", "PK nonsense", "set.npz"),
     (lambda path: load_networks(path.parent), "other.txt", "", "holds no networks"),
     (lambda path: read_nnlqp(path.parent), "gt.txt", "\n \n", "is empty"),
@@ -207,8 +207,8 @@ def test_models(tmp_path: Path) -> None:
     genes, graph, other = tmp_path / "m.json", tmp_path / "m.safetensors", tmp_path / "o.safetensors"
     LinearModel(SPACE).fit(ROWS, MS).save(genes)
     CountsModel().fit(toy_networks(12)).save(graph)
-    check(lambda: load_latency_model(graph, "genes"), DataError, "'counts', which reads graphs")
-    check(lambda: load_latency_model(genes, "graph"), DataError, "'linear', which reads genes")
+    check(lambda: load_latency_model(graph, "genes"), DataError, "'counts', which predicts networks")
+    check(lambda: load_latency_model(genes, "graph"), DataError, "'linear', which predicts architectures")
     check(lambda: load_latency_model(tmp_path / "absent.json", "genes"), DataError, "absent.json")
     check(lambda: load_latency_model(genes, "genes", WMT), SpaceError, "'hat_wmt14_en_de'")
     genes.write_text(json.dumps({**json.loads(genes.read_text()), "interval": None}))
@@ -216,7 +216,7 @@ def test_models(tmp_path: Path) -> None:
     for header, value in (
         ({"model": "magic"}, "'magic'"),
         ({"model": "counts", "settings": {"wings": 2}}, "wings"),
-        ({}, "predicts no latency"),
+        ({}, "is not a latency model of networks"),
     ):
         write_artifact(other, "network-latency", header, {})
         check(lambda: load_latency_model(other, "graph"), DataError, value)

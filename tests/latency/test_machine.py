@@ -71,9 +71,9 @@ def test_clocks_of_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ([{}, {"sm_mhz": 1980, "reasons": ["gpu_idle"]}, {"sm_mhz": 1965, "reasons": []}], None),
         (
             [{"reasons": ["sw_power_cap"]}, {"reasons": ["hw_slowdown", "sw_power_cap"]}, {"reasons": []}],
-            "2 of 3 were made while the device was throttled (hw_slowdown, sw_power_cap)",
+            "2 of 3 measurements were made while it was throttled (hw_slowdown, sw_power_cap)",
         ),
-        ([{"sm_mhz": 1980}, {"sm_mhz": 1410}], "the processors' clock was 1,410 to 1,980 MHz"),
+        ([{"sm_mhz": 1980}, {"sm_mhz": 1410}], "processor clock was 1,410 to 1,980 MHz"),
         ([{"governor": "performance"}, {"governor": "powersave"}], "governor was performance and powersave"),
     ],
 )

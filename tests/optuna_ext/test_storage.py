@@ -70,7 +70,7 @@ def test_a_journal_whose_last_line_is_half_written_goes_on(tmp_path: Path, caplo
             file.write(b'{"op_code": 8, "work')
         caplog.clear()
         assert len(list(worker(EVERY[:4]))) == 4
-        assert "torn.log: removed its last line, which was only half written" in caplog.text
+        assert "torn.log: removed the last line, which was incomplete" in caplog.text
         assert len(list(shared(torn)(EVERY[:4]))) == 4
         assert all(json.loads(line) for line in torn.read_text().splitlines())
 

@@ -62,7 +62,7 @@ def test_files(tmp_path: Path, prior: Prior) -> None:
     assert np.array_equal(reloaded.columns(FEATURES), prior.columns(FEATURES))
     assert header["benchmarks"][0]["name"] == "ours"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="no whole safetensors"):
+    with pytest.raises(DataError, match="not a complete safetensors"):
         read_prior(path)
 
 

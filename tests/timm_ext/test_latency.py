@@ -49,7 +49,7 @@ def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0 and f"2 networks in {out}, as timm measured them on i7" in output
     assert "1 skipped" in err and err.count("of_another_timm") == 1
     assert re.search(r"^note: timm \S+ does not have the model of_another_timm; install the release", err, re.M)
-    assert "test_resnet-160-b1: it has 0.47 M parameters here, 9.99 M where it was measured" in err
+    assert "test_resnet-160-b1: the network has 0.47 M parameters, but 9.99 M were published" in err
     data = read_dataset(out, "torch")
     assert sorted(data.family_names) == ["byobnet", "vision_transformer"]
     assert data.graphs.static is not None
@@ -69,7 +69,7 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
         (["--out", out, *options], "has measurements of i7, gpu; give one with --device"),
         (["--out", out, *options, "--device", "i8"], "Did you mean 'i7'?"),
         (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "'visits'"),
-        (["--out", out, *options, "--device", "i7", "--networks", 9], "9 networks were asked for"),
+        (["--out", out, *options, "--device", "i7", "--networks", 9], "count is 9, but the table has"),
     ]:
         code, output, err = run(capsys, "dataset", *arguments)
         assert code == 2 and output == "", arguments

@@ -1,4 +1,4 @@
-"""Base class of latency models by genes, and their files."""
+"""Base class of latency models of one search space, and their files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
 Inputs = NDArray[Any]
-"""Rows of genes ``(n, slots)`` or summary encoding ``(n, choices)``, by the model's ``source``."""
+"""Encoded architectures: genes of each layer ``(n, slots)``, or averages over layers ``(n, choices)``."""
 
 SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
@@ -30,22 +30,22 @@ FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
 _BELOW_FASTEST = 3
-"""Predictions are at least the fastest measurement divided by this."""
+"""A prediction is at least the fastest measurement divided by this."""
 _NORMAL_90 = 2 * 1.645
-"""Width of the central 90 % of a normal distribution, in standard deviations."""
+"""Width of the central 90 % interval of a normal distribution, in standard deviations."""
 _MAX_BYTES = 2**28
 
 
 class GeneLatencyModel(LatencyModel):
-    """Latency model for the architectures of one space.
+    """Latency model for the architectures of one search space.
 
     Args:
-        source: inputs: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
+        source: encoding of the architectures: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
     """
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name in files, if another class loads them."""
+    """Name of the class that loads the model files; None: this class."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -54,17 +54,17 @@ class GeneLatencyModel(LatencyModel):
         self.source = source
         self.config = self.config_class() if config is None else config
         self.interval = (0.0, float("inf"))
-        """5 % and 95 % quantiles of measured / predicted on held-out rows."""
+        """5 % and 95 % quantiles of measured / predicted latency on held-out rows."""
         self.floor_ms = 0.0
         self.info: dict[str, Any] = {}
         """Provenance: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
         self.fitted = False
 
     def fit(self, inputs: Inputs, latency_ms: Floats) -> Self:
-        """Fit to inputs and latencies ``(n,)``.
+        """Fit the model to encoded architectures and their latency in ms ``(n,)``.
 
         Raises:
-            DataError: too few rows, or invalid ones.
+            DataError: there are fewer than 10 rows, or a value is invalid.
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
@@ -75,27 +75,27 @@ class GeneLatencyModel(LatencyModel):
         return self
 
     def predict_inputs(self, inputs: Inputs) -> Floats:
-        """Return milliseconds ``(n,)`` for inputs as in :meth:`fit`."""
+        """Return the latency in ms ``(n,)`` of architectures encoded as in :meth:`fit`."""
         if not self.fitted:
             raise ConfigError("this latency model is not fitted; call fit, or load a fitted model")
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Return milliseconds ``(n,)`` for canonical rows; fast for many candidates."""
+        """Return the latency in ms ``(n,)`` of architectures as canonical rows ``(n, slots)``."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
-        """Return milliseconds ``(n,)`` of architectures.
+        """Return the latency in ms ``(n,)`` of architectures.
 
         Raises:
-            ArchitectureError: an architecture is outside the space.
+            ArchitectureError: an architecture is not in the search space.
         """
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_std(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)``."""
+        """Return the latency in ms ``(n,)`` and its standard deviation ``(n,)``."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 
@@ -103,8 +103,8 @@ class GeneLatencyModel(LatencyModel):
         width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
         if inputs.shape != (len(latency_ms), width):
             raise DataError(
-                f"got inputs of shape {inputs.shape} with {len(latency_ms)} latencies, expected (n, {width}) with n for"
-                f" space {self.space.name!r}"
+                f"got inputs of shape {inputs.shape} with {len(latency_ms)} latencies; expected inputs (n, {width}) and"
+                f" n latencies for space {self.space.name!r}"
             )
         if len(inputs) < LEAST_RECORDS:
             raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; collect more")
@@ -116,22 +116,22 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Fit to validated inputs and return measured / predicted latency of held-out rows."""
+        """Fit to validated inputs, and return measured / predicted latency of held-out rows."""
 
     @abstractmethod
     def estimate(self, inputs: Inputs) -> Floats:
-        """Return milliseconds ``(n,)``."""
+        """Return the latency in ms ``(n,)`` of encoded architectures."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the fitted state: JSON values and arrays."""
+        """Return the fitted parameters as JSON values and arrays."""
 
     @abstractmethod
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Restore the result of :meth:`state`."""
+        """Set the fitted parameters to a result of :meth:`state`."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, or as NPZ (smaller) if the name ends in .npz."""
+        """Write the model as JSON, or as a smaller NPZ file if the name ends in .npz."""
         settings, arrays = self.state()
         header = {
             "format": FORMAT,
@@ -163,21 +163,21 @@ class GeneLatencyModel(LatencyModel):
             model.predict(model.space.smallest())  # arrays of other shapes
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise DataError(
-                f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew"
+                f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it again"
             ) from None
         return model
 
     def check_space(self, space: SearchSpace, path: str | Path) -> None:
-        """Raise a SpaceError if the model was fitted for another space."""
+        """Raise a SpaceError if the model was fitted for another search space."""
         if space != self.space:
             raise SpaceError(
-                f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
-                f" {space.name!r}, or use the space the model was made for"
+                f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; measure and fit a"
+                f" model for {space.name!r}, or use the space of the model"
             )
 
 
 def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`."""
+    """Return the header and the arrays of a file of :meth:`GeneLatencyModel.save`."""
     try:
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:
@@ -189,5 +189,5 @@ def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray
         if (kind := (header.get("format"), header.get("version"))) != (FORMAT, VERSION):
             raise ValueError(f"format and version are {kind}, expected {(FORMAT, VERSION)}")
     except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is no latency model, or the latency model is damaged ({error}); fit it anew") from None
+        raise DataError(f"{path} is not a latency model, or is damaged ({error}); fit it again") from None
     return header, arrays

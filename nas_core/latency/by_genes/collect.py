@@ -1,4 +1,4 @@
-"""Measurement of architectures of a space into a file, in this process or in jobs."""
+"""Latency measurement of architectures of a search space, in this process or in submitit jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nas_core.space.files import space_from_dict, space_to_dict
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurement and machine of an architecture."""
+    """Measurement of an architecture, and the machine on which it was made."""
 
     machine: dict[str, Any]
     """Result of :func:`nas_core.latency.machine.describe_machine`."""
@@ -51,18 +51,19 @@ def collect(
     progress: bool | None = None,
     measure_many: MeasureMany | None = None,
 ) -> LatencyDataset:
-    """Measure architectures until the file has ``samples`` of them; a second call continues.
+    """Measure the latency of architectures until the file has ``samples`` of them. A second call continues.
 
-    The smallest and the largest architecture come first, then random ones. The order depends on the seed alone.
+    The smallest and the largest architecture come first, then random ones. The order depends only on the seed.
 
     Args:
-        workload: description of the workload for the file.
-        progress: report on stderr; None: a bar on a terminal, else one line per minute.
-        measure_many: measures architectures elsewhere instead of ``build``.
+        build: function that returns the network of an architecture with its inputs.
+        workload: description of the inputs, saved in the file.
+        progress: True: a bar; False: nothing; None: a bar on a terminal, otherwise one line per minute.
+        measure_many: function that measures in other processes; None: measure in this process.
 
     Raises:
         ConfigError: the file has other settings or another machine, or another process writes to it.
-        NasExtError: a measurement elsewhere failed.
+        NasExtError: a measurement in another process failed.
     """
     path = Path(path)
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
@@ -83,7 +84,7 @@ def collect(
             for architecture, outcome in zip(planned, outcomes, strict=True):
                 if isinstance(outcome, Failure):
                     raise NasExtError(
-                        f"{architecture.key} was not measured: {outcome.reason}; run it again to continue"
+                        f"measuring {architecture.key} failed: {outcome.reason}; run the same command to continue"
                     )
                 if dataset is None:
                     dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
@@ -108,7 +109,7 @@ def _measured_here(
 
 
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
-    """Return the first ``samples`` distinct architectures for a seed: smallest, largest, random ones."""
+    """Return distinct architectures: the smallest, the largest, then random ones for a seed."""
     if samples < 1:
         raise ConfigError(f"samples is {samples}, expected at least 1")
     rng = np.random.default_rng(seed)
@@ -117,8 +118,8 @@ def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[A
     while len(chosen) < samples:
         if draws == _MOST_DRAWS * samples:
             raise ConfigError(
-                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) found {len(chosen)}"
-                f" different ones, {samples} were asked for: ask for fewer"
+                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) gave only {len(chosen)}"
+                f" different ones, but samples is {samples}; give fewer samples"
             )
         chosen[space.sample(rng)] = None
         draws += 1
@@ -126,7 +127,7 @@ def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[A
 
 
 def reference_architecture(space: SearchSpace) -> Architecture:
-    """Return the architecture of the reference workload: the lower median option of every choice."""
+    """Return the architecture of the reference workload: the (lower) median option of every choice."""
     row = []
     for choice in space.choices:
         for options in choice.options:
@@ -136,12 +137,12 @@ def reference_architecture(space: SearchSpace) -> Architecture:
 
 
 class SubmititMeasurements:
-    """Measurement in submitit jobs, for ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+    """Latency measurement in submitit jobs, for the argument ``measure_many`` of :func:`collect`.
 
-    Cluster ``local`` runs one job at a time. On Slurm, ``{"exclusive": ""}`` gives each job a machine.
+    Cluster ``local`` runs one job at a time. On Slurm, ``jobs.slurm={"exclusive": ""}`` gives each job a machine.
 
     Args:
-        workload: settings of the workload of the space's network kind.
+        workload: settings of the network inputs, a dataclass of the space's type of network.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class SubmititMeasurements:
 def open_workload(
     space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that measures the architecture of a mapping of genes, in a job."""
+    """Return a function that measures an architecture, given as a mapping of genes, in a job."""
     searched = space_from_dict(space, "job")
     kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
     config = kind.config(workload)

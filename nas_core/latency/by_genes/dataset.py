@@ -1,4 +1,4 @@
-"""Latency measurements of one space: JSON Lines files, and HAT's latency tables."""
+"""Latency measurements of one search space: JSON Lines files, and HAT's latency tables."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ _GENES = {
 }
 _PARTS = ("latency_mean_encoder", "latency_mean_decoder")
 COLUMNS = (*_GENES, *_PARTS, "latency_std_encoder", "latency_std_decoder")
-"""Columns of HAT's tables; the last two are unused and optional."""
+"""Columns of HAT's latency tables; the last two are optional and not used."""
 
 
 @dataclass(frozen=True)
 class LatencyData:
-    """Measurements of n architectures of one space."""
+    """Latencies of n architectures of one search space."""
 
     space: SearchSpace
     source: str
-    """Form of ``inputs``: ``rows`` (option indices) or ``summary`` (averages over layers, as in HAT's tables)."""
+    """Encoding in ``inputs``: ``rows`` (option indices) or ``summary`` (averages over layers, as in HAT's tables)."""
     inputs: NDArray[Any]
     """``(n, slots)`` or ``(n, choices)``."""
     latency_ms: NDArray[np.float64]
-    """``(n,)``, with drift divided out if a reference was measured."""
+    """``(n,)``, corrected for changes of machine speed if a reference was measured."""
     order: NDArray[np.float64]
-    """``(n,)`` position in the measurement order."""
+    """``(n,)`` position in the order of measurement."""
     referenced: bool
     """True if a reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
-    """``machine``, ``settings`` and ``reference_ms`` of the collection, if known."""
+    """``machine``, ``settings`` and ``reference_ms`` of the measurement, if known."""
 
     def __len__(self) -> int:
         return len(self.latency_ms)
@@ -74,11 +74,11 @@ class LatencyData:
 
 @dataclass
 class LatencyDataset:
-    """Measurement file with one line per architecture.
+    """JSON Lines file of measurements, one line per architecture.
 
-    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out) and
-    its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``, ``std_ms``, ``mad_ms`` and, if available,
-    ``clock_state``.
+    A line has ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (corrected for changes of
+    machine speed), ``<part>_ms`` for each part, ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms``, ``mad_ms`` and,
+    if available, ``clock_state``.
     """
 
     path: Path
@@ -86,14 +86,14 @@ class LatencyDataset:
     settings: dict[str, Any]
     machine: dict[str, Any]
     reference_ms: float
-    """Time of the reference when the file was created."""
+    """Time of the reference workload when the file was created."""
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def begin(
         cls, path: Path, space: SearchSpace, settings: dict[str, Any], machine: dict[str, Any], reference_ms: float
     ) -> LatencyDataset:
-        """Create a file with its header."""
+        """Create a file and write its header."""
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -117,10 +117,10 @@ class LatencyDataset:
                 Path(path), space, dict(header["settings"]), dict(header["machine"]), header["reference_ms"], records
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path} is damaged ({error}); remove the line, or collect anew") from None
+            raise DataError(f"{path} is damaged ({error}); remove the line, or measure again") from None
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError if measurements under these settings may not be added."""
+        """Raise a ConfigError if the file has another search space, other settings or another machine."""
         if space != self.space:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
@@ -156,13 +156,13 @@ class LatencyDataset:
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements in the machine's median state.
+        """Return the measurements, scaled to the median speed of the machine.
 
         Raises:
-            DataError: there is no record.
+            DataError: the file has no measurement.
         """
         if not self.records:
-            raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
+            raise DataError(f"{self.path} holds no measurement yet; run 'nas-ext latency collect'")
         rows = self.space.rows(self.architectures())
         state_ms = float(np.median([record["reference_ms"] for record in self.records]))
         latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
@@ -172,11 +172,11 @@ class LatencyDataset:
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
-    """Load measurements of ``nas-ext latency collect`` (.jsonl) or one of HAT's tables (.csv, .npz).
+    """Load measurements of ``nas-ext latency collect`` (.jsonl) or one of HAT's latency tables (.csv, .npz).
 
     Args:
-        space: space of one of HAT's tables; default ``hat_wmt14_en_de``.
-        table: name of the table in an .npz file.
+        space: search space of the HAT table; None: ``hat_wmt14_en_de``.
+        table: name of the HAT table in an .npz file; None: the only one.
     """
     suffix = Path(path).suffix.lower()
     if suffix in (".csv", ".npz"):
@@ -189,26 +189,27 @@ def load_latency_data(path: str | Path, space: SearchSpace | None = None, table:
 
 
 def list_hat_tables(path: str | Path) -> list[str]:
-    """Return the tables in an .npz file: arrays ``NAME`` ``(n, columns)`` with ``NAME__columns``."""
+    """Return the names of the HAT tables in an .npz file; table ``NAME`` has its columns in ``NAME__columns``."""
     with _open(path) as file:
         return [name for name in file.files if f"{name}__columns" in file.files]
 
 
 def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpace | None = None) -> LatencyData:
-    """Read one of HAT's latency tables from a .csv or .npz file (MIT licence).
+    """Read one of HAT's latency tables, with arguments as in :func:`load_latency_data`.
 
-    A row has ten averages of an architecture, and its encoder and decoder latency in ms, which are added. Rows are in
-    measurement order. The tables cover a superset of the space that HAT searches. Arguments as in
-    :func:`load_latency_data`.
+    A row has ten averages over the layers of an architecture, and its encoder and decoder latency in ms, which are
+    added. Rows are in the order of measurement.
 
     Raises:
-        DataError: a column is missing, or a cell is no number.
-        SpaceError: the space lacks HAT's ten genes.
+        DataError: a column is missing, or a cell is not a number.
+        SpaceError: the search space does not have the ten genes of HAT.
     """
     space = space or get_space("hat_wmt14_en_de")
     names = [choice.name for choice in space.choices]
     if sorted(names) != sorted(_GENES.values()):
-        raise SpaceError(f"space {space.name!r} does not have HAT's ten genes: a table of HAT's cannot be read for it")
+        raise SpaceError(
+            f"space {space.name!r} does not have the ten genes of HAT's tables; give space hat_wmt14_en_de"
+        )
     columns = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
     if missing := [name for name in (*_GENES, *_PARTS) if name not in columns]:
         raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
@@ -225,7 +226,7 @@ def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:
         values = np.array([row for row in rows if row], np.float64)
         return {name.strip(): column for name, column in zip(header, values.T, strict=True)}
     except (ValueError, csv.Error) as error:  # also bytes that are no text, and rows of unequal length
-        raise DataError(f"{path} is no CSV table of numbers ({error}); give one of HAT's tables") from None
+        raise DataError(f"{path} is not a CSV table of numbers ({error}); give one of HAT's tables") from None
 
 
 def _npz(path: str | Path, table: str | None) -> dict[str, NDArray[np.float64]]:
@@ -246,4 +247,6 @@ def _open(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
         with open_npz(path) as file:
             yield file
     except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is no .npz file of tables, or is damaged ({error})") from None
+        raise DataError(
+            f"{path} is not an .npz file of HAT's tables, or is damaged ({error}); give another file"
+        ) from None

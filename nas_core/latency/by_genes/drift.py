@@ -1,8 +1,8 @@
-"""Estimate of slow machine drift in a latency table without a reference workload.
+"""Estimate of slow changes of machine speed in a latency table without a reference workload.
 
-In tables such as HAT's the machine is 10 to 50 % slower for hundreds of rows. Fit and drift are estimated alternately:
-the drift factor of a row is the running median of measured / predicted over its neighbours in measurement order, and
-the model is fitted to latencies divided by it.
+In tables such as HAT's, the machine is 10 to 50 % slower for hundreds of rows. Model and drift factor are estimated in
+alternation. The drift factor of a row is the running median of measured / predicted latency over its neighbours in the
+order of measurement. The model is fitted to latencies divided by the drift factor.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from nas_core.latency.model import Floats
 
 _WINDOWS = (9, 15, 25)
 _ROUNDS = 4
-"""Alternations of fit and factor; after three the error changes by less than 0.1 %."""
+"""Number of alternations; after three the error changes by less than 0.1 %."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Speed of the machine over a collection, relative to its median state; 1.2 is 20 % slower."""
+    """Slowness of the machine during a measurement, relative to its median; 1.2 is 20 % slower."""
 
     order: Floats
-    """``(n,)`` ascending positions in the measurement order."""
+    """``(n,)`` ascending positions in the order of measurement."""
     factor: Floats
-    """``(n,)``, median 1."""
+    """``(n,)`` drift factors with median 1."""
     window: int
 
     def at(self, order: NDArray[Any]) -> Floats:
@@ -37,7 +37,7 @@ class Drift:
 
 
 def running_median(values: Floats, window: int, leave_out: bool = False) -> Floats:
-    """Return the running median over the ``window`` nearest values, optionally without the value itself."""
+    """Return the running median over the ``window`` nearest values, with or without the value itself."""
     window = min(window, len(values) - leave_out)
     size = window + leave_out
     starts = np.clip(np.arange(len(values)) - size // 2, 0, len(values) - size)
@@ -49,7 +49,7 @@ def running_median(values: Floats, window: int, leave_out: bool = False) -> Floa
 
 
 def autocorrelation(ratio: Floats) -> float:
-    """Return the lag-1 autocorrelation of the log ratios; about 0 without drift."""
+    """Return the lag-1 autocorrelation of log(measured / predicted); about 0 without drift."""
     residual = np.log(ratio)
     residual = residual - residual.mean()
     power = float(residual @ residual)
@@ -59,13 +59,11 @@ def autocorrelation(ratio: Floats) -> float:
 def estimate_drift(
     make: Callable[[], GeneLatencyModel], inputs: NDArray[Any], latency_ms: Floats, order: NDArray[Any]
 ) -> Drift:
-    """Estimate the drift factor of each row; its median is 1.
-
-    The window is chosen by leave-one-out error.
+    """Estimate the drift factor of each row. The window of the running median has the lowest leave-one-out error.
 
     Args:
-        make: makes a new, fast model; called about a dozen times.
-        order: ``(n,)`` position of each row in the measurement order.
+        make: function that returns a new model, called about 12 times.
+        order: ``(n,)`` position of each row in the order of measurement.
     """
     ascending = np.argsort(order, kind="stable")
     inputs, latency_ms, order = inputs[ascending], latency_ms[ascending], np.asarray(order, np.float64)[ascending]

@@ -1,4 +1,4 @@
-"""Fit and held-out evaluation of a latency model by genes."""
+"""Fit and held-out evaluation of a latency model of one search space."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
 _DRIFTING = 0.3
-"""Autocorrelation of residuals above which drift is estimated."""
+"""Autocorrelation of the errors above which drift is estimated."""
 _LEAST_HELD_OUT = 3
 INTERVAL = 0.9
 """Nominal coverage of prediction intervals."""
 _SIGNIFICANCE = 0.05
 _FEW = 20
-"""Held-out measurements below which metrics are rough."""
+"""Number of held-out measurements below which the metrics are uncertain."""
 
 LEGEND = """\
-rows        measurements that the model has not seen and is judged by
-MAPE %      mean error of its predictions; a quiet machine gives 1 to 5
-R2, tau     share of the variance explained, and Kendall's tau of the order; 1 is perfect
-coverage %  measurements inside its 90 % interval; about 90 is expected, far less means that its spread is too narrow
-options %   options of the space that occur in what it was fitted to; 100 is expected, others are guessed"""
+rows        held-out measurements, which the model was not fitted to
+MAPE %      mean absolute percentage error; 1 to 5 on an idle machine
+R2, tau     coefficient of determination, and Kendall's tau; 1 is perfect
+coverage %  measurements inside the 90 % prediction interval; about 90 is expected, far less: the interval is too narrow
+options %   options of the space that occur in the training measurements; 100 is expected, others are guessed"""
 
 MakeModel = Callable[[], GeneLatencyModel]
 
@@ -52,23 +52,23 @@ class Quality:
     coverage_percent: float
     """Coverage of the model's 90 % prediction interval, in percent."""
     options_percent: float = math.nan
-    """Percentage of the space's options that occur in the training measurements."""
+    """Percentage of the options of the search space that occur in the training measurements."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the metrics for JSON; undefined ones are None."""
+        """Return the metrics for JSON, with None instead of NaN."""
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted model and its quality."""
+    """Fitted model, and metrics of a model that was fitted without the held-out rows."""
 
     model: GeneLatencyModel
-    """Model fitted to all rows; the metrics are of a model fitted without the held-out rows."""
+    """Model fitted to all rows."""
     held_out: Quality
-    """Metrics on held-out rows as measured."""
+    """Metrics on the held-out rows."""
     without_drift: Quality | None
-    """Metrics on held-out rows divided by the drift of the training rows; None without drift."""
+    """Metrics on the held-out rows divided by their drift factors; None if no drift was estimated."""
     drift: Drift | None
 
     def tables(self) -> dict[str, Quality]:
@@ -79,13 +79,14 @@ class Fit:
 def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0) -> Fit:
     """Evaluate a model on random held-out rows of ``data``, then fit it to all rows.
 
-    Drift is estimated if no reference was measured and residuals of neighbouring rows are correlated.
+    Drift is estimated if no reference was measured and the errors of neighbouring rows are correlated.
 
     Args:
-        make: makes a new model for ``data.space`` and ``data.source``.
+        make: function that returns a new model for ``data.space`` and ``data.source``.
+        holdout: fraction of the rows that is held out.
 
     Raises:
-        DataError: too few measurements, or invalid ones.
+        DataError: there are too few measurements, or a value is invalid.
     """
     train, test = random_split(len(data), holdout, seed)
     drifting = _is_drifting(data.take(train))
@@ -112,11 +113,11 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
 
 
 def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
-    """Evaluate a model on other measurements of its space.
+    """Evaluate a model on other measurements of its search space.
 
     Raises:
-        SpaceError: the measurements are of another space.
-        DataError: the model needs rows instead of averages.
+        SpaceError: the measurements are of another search space.
+        DataError: the measurements have only averages over layers, but the model needs the genes of each layer.
     """
     if data.space != model.space:
         raise SpaceError(
@@ -125,7 +126,8 @@ def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
         )
     if data.source != model.source and data.source != "rows":
         raise DataError(
-            "the model needs the genes of each layer, the table holds only averages; fit a model to a table"
+            "the model needs the genes of each layer, but the table has only averages over layers; fit a model to the"
+            " table"
         )
     predict = model.predict_inputs if data.source == model.source else model.predict_rows
     return quality(predict(data.inputs), data.latency_ms, model.interval)
@@ -134,12 +136,12 @@ def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
 def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return ascending indices of training and held-out rows."""
     if not 0 < holdout < 1:
-        raise ConfigError(f"holdout is {holdout}, expected a share between 0 and 1, such as 0.2")
+        raise ConfigError(f"holdout is {holdout}; expected a fraction between 0 and 1, such as 0.2")
     held_out = max(_LEAST_HELD_OUT, round(holdout * count))
     if count - held_out < LEAST_RECORDS:
         raise DataError(
-            f"got {count} measurements, of which {held_out} would be held out; expected at least"
-            f" {LEAST_RECORDS} to fit to: collect more, or hold out fewer"
+            f"got {count} measurements, of which {held_out} are held out; the fit needs at least {LEAST_RECORDS}:"
+            " measure more, or hold out fewer"
         )
     shuffled = np.random.default_rng(seed).permutation(count)
     return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
@@ -148,7 +150,7 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
 def quality(
     predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
 ) -> Quality:
-    """Return metrics of predictions; ``interval`` is the model's prediction interval of measured / predicted."""
+    """Return the metrics of predictions; ``interval`` is the prediction interval of measured / predicted latency."""
     ratio = measured_ms / predicted_ms
     inside = (ratio >= interval[0]) & (ratio <= interval[1])
     variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))
@@ -163,25 +165,29 @@ def quality(
 
 
 def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
-    """Return a warning with advice for each weakness of a model, on held-out rows or another collection."""
+    """Return warnings with advice about low coverage, few held-out rows and options without measurements.
+
+    Args:
+        fitted: True if the metrics are of held-out rows of a fit, False if of other measurements.
+    """
     warnings = []
-    more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
+    more = "measure more architectures ('nas-ext latency collect' with a larger --samples continues the same file)"
     if not fitted:
         more = "fit the model to more architectures"
     inside = round(quality.coverage_percent / 100 * quality.count)
     if float(bdtr(inside, quality.count, INTERVAL)) < _SIGNIFICANCE:
         warnings.append(
-            f"coverage is {quality.coverage_percent:.0f} %, {inside} of {quality.count} measurements inside the model's"
-            f" 90 % interval, where about 90 % are expected: networks predicted within a limit may be measured above"
-            f" it; {more}, on a quieter machine or with --clock cpu"
+            f"coverage is {quality.coverage_percent:.0f} %: {inside} of {quality.count} measurements are inside the"
+            " model's 90 % prediction interval, so an architecture predicted below a limit may exceed it when measured;"
+            f" {more}, on a less busy machine or with --clock cpu"
         )
     if quality.count < _FEW:
-        enough = f"{more}: 120 make 24 of them" if fitted else "judge it by more of them"
-        warnings.append(f"these figures come from only {quality.count} measurements; {enough}")
+        enough = f"{more}: 120 give 24 held-out ones" if fitted else "evaluate the model on more measurements"
+        warnings.append(f"the metrics come from only {quality.count} measurements; {enough}")
     if quality.options_percent < 100:
         warnings.append(
-            f"{100 - quality.options_percent:.1f} % of the space's options occur in no measurement of the fit and are"
-            f" guessed; {more}"
+            f"{100 - quality.options_percent:.1f} % of the space's options occur in no training measurement, so their"
+            f" latency is guessed; {more}"
         )
     return warnings
 

@@ -1,11 +1,11 @@
-"""Default latency model by genes: robust ridge regression on totals of genes and their products.
+"""Robust ridge regression, the default latency model of one search space.
 
-A network's time is a sum over its layers of products of sizes. So the features are each gene's total over the layers,
-products of pairs of totals, and sums of products of two genes of a layer. Each option between the smallest and the
-largest has an indicator.
+The latency of a network is a sum over its layers of products of sizes. So the features are the total of each gene over
+the layers, products of pairs of totals, and sums over the layers of products of two genes. Each option between the
+smallest and the largest has an indicator.
 
-Errors are relative: rows are weighted by 1 / prediction^2, times Huber's weights. The ridge strength minimises the
-leave-one-out error in closed form (Allen's PRESS).
+Squared errors are relative to the prediction and have Huber's weights. The ridge strength minimises the leave-one-out
+error in closed form (Allen's PRESS).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nas_core.space.slots import Rows
 _STRENGTHS = np.logspace(-5, 4, 28)
 _ROUNDS = 6
 _HUBER = 1.345
-"""Threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)."""
+"""Huber's threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)."""
 _CHUNK = 8192
-"""Rows predicted at a time, to fit the cache."""
+"""Rows predicted at a time, so that the features fit into the processor's cache."""
 _MOST_INDICATED = 8
-"""Largest number of options of a numeric gene with indicators."""
+"""Maximum number of options of a numeric gene with indicators."""
 _MOST_PAIRED = 24
-"""Largest number of totals with all pairwise products; above, only products with a depth gene."""
+"""Maximum number of totals with all pairwise products; above, only products with a depth gene."""
 
 
 class LinearModel(GeneLatencyModel):
-    """Ridge regression on totals of genes and their products.
+    """Ridge regression on totals of genes over layers and their products.
 
-    ``latency_ms = constant + w . features + products of totals``, at least a third of the fastest measurement.
+    A prediction is at least a third of the fastest measurement.
     """
 
     name = "linear"
@@ -87,7 +87,10 @@ class LinearModel(GeneLatencyModel):
 
 
 class RowFeatures:
-    """Features ``(n, F)`` from rows ``(n, slots)``; ``pairs`` of the first ``totals`` are multiplied."""
+    """Function from genes ``(n, slots)`` to F features ``(n, F)``.
+
+    The model also multiplies the pairs of features in ``pairs``. The first ``totals`` features are totals of genes.
+    """
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
@@ -134,7 +137,7 @@ class RowFeatures:
 
 
 class SummaryFeatures:
-    """Features ``(n, F)`` from averages ``(n, choices)``, as in HAT's tables; totals are average x depth."""
+    """Function from averages over layers ``(n, choices)`` to F features ``(n, F)``; a total is average times depth."""
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
@@ -168,11 +171,11 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
     """Fit a weighted ridge regression whose strength minimises the leave-one-out error.
 
     Args:
-        design: ``(n, P)``, standardised here.
+        design: ``(n, P)`` features, standardised by this function.
         weights: ``(n,)`` weights of the squared errors.
 
     Returns:
-        Constant, slopes ``(P,)``, leave-one-out predictions ``(n,)``, and the strength.
+        Constant, slopes ``(P,)``, leave-one-out predictions ``(n,)``, and ridge strength.
     """
     weights = weights / weights.sum()
     middle, centre = weights @ design, float(weights @ target)

@@ -1,7 +1,8 @@
-"""HAT's latency predictor: a multi-layer perceptron on the summary encoding (Wang et al., ACL 2020).
+"""HAT's latency predictor: a multi-layer perceptron on averages over layers (Wang et al., ACL 2020).
 
-:class:`HATConfig` trains as HAT does: Adam at a constant 1e-5 on the squared error in ms. The default standardises
-inputs, and has a logarithmic target, a robust loss, a decaying learning rate, and the best weights on a held-out tenth.
+:class:`HATModel` trains as HAT does: Adam with a constant learning rate on the squared error in ms. :class:`MLPModel`
+standardises inputs, predicts the logarithm, and has a robust loss, a decaying learning rate, and early stopping on a
+held-out tenth.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MLPConfig:
-    """Settings of the perceptron."""
+    """Settings of :class:`MLPModel`."""
 
     hidden: int = 400
     """Width of the hidden layers."""
@@ -43,9 +44,9 @@ class MLPConfig:
     batch: int = 128
     """Rows drawn for each update."""
     lr: float = 1e-3
-    """Highest learning rate of Adam."""
+    """Maximum learning rate of Adam."""
     logarithmic: bool = True
-    """Standardised inputs, logarithmic target, cosine rate and best weights; False trains as HAT does."""
+    """Predict the logarithm, with standardised inputs, a cosine learning rate and the best weights; False: as HAT."""
     seed: int = 0
     """Seed of the initial weights, the batches and the held-out rows."""
 
@@ -55,7 +56,7 @@ class MLPConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class HATConfig(MLPConfig):
-    """HAT's hyper-parameters."""
+    """Settings of :class:`HATModel`."""
 
     steps: int = 5000
     lr: float = 1e-5
@@ -63,10 +64,7 @@ class HATConfig(MLPConfig):
 
 
 class MLPModel(GeneLatencyModel):
-    """Multi-layer perceptron on one average per gene.
-
-    It maps the summary encoding ``(n, choices)`` to milliseconds, in numpy.
-    """
+    """Multi-layer perceptron on the average of each gene over the layers."""
 
     name = "mlp"
     config_class = MLPConfig
@@ -162,7 +160,7 @@ class MLPModel(GeneLatencyModel):
 
 
 class HATModel(MLPModel):
-    """HAT's perceptron with its hyper-parameters."""
+    """Multi-layer perceptron with the hyper-parameters of HAT."""
 
     name = "hat-mlp"
     saved_as = MLPModel.name

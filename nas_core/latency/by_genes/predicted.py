@@ -1,4 +1,4 @@
-"""Predictions by graph as training data for a fast model by genes."""
+"""Predictions of a latency model of networks, as training data for a faster model of one search space."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NORMAL_MAD = 0.6745
 
 
 class PredictedMeasurements:
-    """Predictions of each architecture's ONNX export, for ``measure_many`` of
-    :func:`nas_core.latency.by_genes.collect`.
+    """Latency predictions of architectures, for the argument ``measure_many`` of ``collect``.
 
     Args:
-        config: settings of the workload of the space's network kind.
+        config: settings of the network inputs, a dataclass of the space's type of network.
+        path: file of a latency model of networks, which predicts the ONNX export of each architecture.
     """
 
     def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:

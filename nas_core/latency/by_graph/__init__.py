@@ -1,4 +1,4 @@
-"""Latency models of whole networks by their graphs."""
+"""Latency models of any network, given as a graph."""
 
 from typing import TYPE_CHECKING
 

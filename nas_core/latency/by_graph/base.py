@@ -1,4 +1,4 @@
-"""Base class of latency models of whole networks."""
+"""Base class of latency models of any network."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ from nas_core.predictor.statistics.regressions import mean_ridge
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
 _CLIP = 1.0
-"""Gradient norm at which gradients are clipped."""
+"""Gradient norm above which gradients are clipped."""
 
 Progress = Callable[[int, int, float], None]
-"""Called with the step, the number of steps and the loss."""
+"""Function called with the step, the number of steps and the loss."""
 
 _log = logging.getLogger(__name__)
 
 
 class GraphLatencyModel(LatencyModel):
-    """Latency model of whole networks on one machine and runtime."""
+    """Latency model of any network, for one machine and runtime."""
 
     by = "graph"
     artifact: ClassVar[str] = NETWORK_LATENCY
     reads: ClassVar[tuple[str, ...]]
-    """Required features of graphs, of ``attributes``, ``shapes``, ``costs`` and ``static``."""
+    """Features of graphs that the model needs: some of ``attributes``, ``shapes``, ``costs`` and ``static``."""
 
     def __init__(self, **settings: Any) -> None:
         self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known: frozenset[int] = frozenset()
         self.relative_spread = 0.0
-        """Half the width of the middle 68 % of measured / predicted."""
+        """Standard deviation of measured / predicted latency."""
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
-        """Facts of the training: ``networks``, ``families``, ``seed``, ``ranges`` (of sizes), ``held_out``, and the
-        caller's, such as ``machine`` and ``runtime``."""
+        """Provenance: ``networks``, ``families``, ``seed``, ``ranges`` of sizes, ``held_out`` metrics, and entries of
+        the caller, such as ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        """Fit to all networks; a failed fit keeps the former state.
+        """Fit the model to networks. A failed fit leaves the model unchanged.
 
-        The standard deviation is that of the training residuals, hence too small, until :meth:`calibrate` is called.
+        The standard deviation of predictions is too small until :meth:`calibrate` is called.
 
         Raises:
-            DataError: fewer than ten networks.
-            GraphError: the graphs lack features that the model reads.
+            DataError: there are fewer than ten networks.
+            GraphError: the graphs lack features that the model needs.
         """
         if len(data) < LEAST_NETWORKS:
             raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
@@ -85,7 +85,7 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def calibrate(self, data: NetworkLatencies) -> Self:
-        """Set the standard deviation, and the metrics in ``info["held_out"]``, from held-out networks."""
+        """Set the standard deviation of predictions, and ``info["held_out"]``, from held-out networks."""
         predicted = self._fit_spread(data)
         self.info["held_out"] = {
             "networks": len(data),
@@ -95,17 +95,16 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def adapt(self, data: NetworkLatencies, machine: Mapping[str, Any]) -> Self:
-        """Fit factors of another machine to networks measured there; ten small ones are enough.
+        """Adapt the model to another machine, from networks measured there; ten small ones are enough.
 
-        The logarithm of measured / predicted latency is a common factor plus one per class of operators, weighted by
-        the share of the class in the network's costs. A ridge regression shrinks the classes to the common factor. The
-        standard deviation is that of its leave-one-out errors. A failed fit keeps the former state.
+        A ridge regression fits a common factor and a factor for each class of operators. A failed fit leaves the model
+        unchanged.
 
         Args:
             machine: description of the machine, with ``device_name``.
 
         Raises:
-            DataError: fewer than ten networks.
+            DataError: there are fewer than ten networks.
         """
         if len(data) < LEAST_NETWORKS:
             raise DataError(f"got {len(data)} networks to adapt to, expected at least {LEAST_NETWORKS}; measure more")
@@ -123,14 +122,11 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Return milliseconds ``(G,)`` above 0; warn once about operations and sizes outside the training data."""
+        """Return the latency in ms ``(G,)`` of networks; warn once about operations and sizes unlike the training's."""
         return self.predict_with_std(graphs)[0]
 
     def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
-        """Return milliseconds ``(G,)`` and their standard deviation ``(G,)``.
-
-        It combines relative residuals, the standard deviation over members, and that of extrapolation.
-        """
+        """Return the latency in ms ``(G,)`` and its standard deviation ``(G,)``."""
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit, or load a fitted model")
         data = Graphs.of(graphs)
@@ -146,7 +142,7 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Describe sizes too far outside the training range for a latency constraint; empty if there are none."""
+        """Return a description of sizes so far outside the training range that the prediction is unreliable, or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
@@ -157,26 +153,28 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        """Fit to validated networks; the former state is replaced at the end."""
+        """Fit to validated networks, and change the model only at the end."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        """Return milliseconds ``(G,)`` and, if available, their standard deviation over members ``(G,)``."""
+        """Return the latency in ms ``(G,)`` and, for an ensemble, its standard deviation over members ``(G,)``."""
 
     def check(self, graphs: Graphs) -> None:
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
-                f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
+                f"graphs have no {', '.join(absent)}, which latency model {self.name!r} needs; read them by read_onnx"
             )
 
     def _warn_unseen(self, graphs: Graphs) -> None:
         sums_only = self.reads == ("static",)
         operations = {} if sums_only else unseen_operations(graphs, self.known)
         if new := [name for op, name in operations.items() if op not in self._warned]:
-            _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
+            _log.warning(
+                "no training network has operations %s; predictions of networks with them are guesses", ", ".join(new)
+            )
         sizes = sizes_out_of_range(graphs, self.info["ranges"])
         if far := [text for name, text in sizes.items() if name not in self._warned]:
-            _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
+            _log.warning("a network has %s; its prediction is an extrapolation", "; ".join(far))
         self._warned |= operations.keys() | sizes.keys()
 
     def _fit_spread(self, data: NetworkLatencies) -> Floats:
@@ -195,7 +193,7 @@ class GraphLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Invert :meth:`contents`."""
+        """Return the model from the result of :meth:`contents`."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -211,25 +209,25 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return all fitted arrays."""
+        """Return the fitted parameters."""
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Restore the arrays of :meth:`tensors`."""
+        """Set the fitted parameters to a result of :meth:`tensors`."""
 
 
 FLOPS_PER_ELEMENT = 20.0
-"""FLOPs that take as long as one element of memory access, in the shares of costs."""
+"""FLOPs that :func:`class_shares` counts like an access to one element of memory."""
 
 
 def class_shares(graphs: Graphs) -> Floats:
-    """Return shares ``(G, C)`` of classes of operators in a network's costs.
+    """Return the fraction of each class of operators in the costs of each network ``(G, C)``.
 
     Raises:
         GraphError: the graphs have no costs.
     """
     if graphs.costs is None:
-        raise GraphError("graphs without costs; a latency model is adapted with graphs of read_onnx")
+        raise GraphError("graphs have no costs, which adapting a latency model needs; read them by read_onnx")
     network = np.repeat(np.arange(len(graphs)), graphs.sizes)
     costs = graphs.costs.astype(np.float64)
     work = costs[:, 0] / FLOPS_PER_ELEMENT + costs[:, 2]
@@ -238,7 +236,7 @@ def class_shares(graphs: Graphs) -> Floats:
 
 
 def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
-    """Return factors ``(G,)`` of :meth:`GraphLatencyModel.adapt`."""
+    """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`."""
     return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
 
 
@@ -253,10 +251,10 @@ def train_batches(
     stream: np.random.Generator,
     losses: Losses,
 ) -> None:
-    """Train on shuffled batches of ``count`` networks with a clipped gradient.
+    """Train on shuffled batches of ``count`` networks, with gradient clipping.
 
     Args:
-        loss_of: loss of a batch, given its indices.
+        loss_of: function from the indices of a batch to its loss.
         config: settings with ``epochs``, ``batch_size`` and ``lr``.
 
     Raises:
@@ -273,11 +271,11 @@ def train_batches(
             schedule.step()
             losses.add(loss.detach())
     if not math.isfinite(float(loss.detach())):
-        raise ConfigError(f"latency model {name!r} diverged with lr {config.lr:g}; give a smaller one")
+        raise ConfigError(f"latency model {name!r} diverged with lr {config.lr:g}; give a smaller lr")
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the description of a latency model in a header, or in its ``info``."""
+    """Return the description of the latency model in the header of a file; None if there is none."""
     info = header.get("info")
     about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
     return about if isinstance(about, dict) else None

@@ -1,4 +1,4 @@
-"""Latency as a non-negative weighted sum of costs: FLOPs, or prices per kind of operator."""
+"""Latency models that are linear in costs: FLOPs, or the costs of each type of operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nas_core.latency.model import Floats
 
 
 class FlopsModel(GraphLatencyModel):
-    """Linear model: milliseconds per GFLOP, and a constant."""
+    """Linear function of FLOPs: a time per GFLOP, and a constant."""
 
     name = "flops"
     reads: ClassVar[tuple[str, ...]] = ("static",)
@@ -28,7 +28,7 @@ class FlopsModel(GraphLatencyModel):
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
         self.weights = np.zeros(0)
-        """``(F,)`` ms per unit of each cost, the constant last."""
+        """``(F,)`` ms per unit of each cost, then the constant."""
 
     def _costs(self, graphs: Graphs) -> Floats:
         assert graphs.static is not None
@@ -53,21 +53,20 @@ class FlopsModel(GraphLatencyModel):
 
 @dataclass(frozen=True)
 class CountsConfig:
-    """Settings of the operator prices."""
+    """Settings of :class:`CountsModel`."""
 
-    shrinkage: float = 1e-3
-    """Shrinkage of the prices of all kinds to their average; chosen on 320 networks of 13 families, each held out in
-    turn, in onnxruntime and in torch."""
+    shrinkage: float = 1e-3  # chosen on 320 networks of 13 families, each held out in turn, in onnxruntime and in torch
+    """Strength of the shrinkage of the times of each operator type to their average."""
 
     def __post_init__(self) -> None:
         check_fields(self, "prices of operators", {"shrinkage": Range(0)})
 
 
 class CountsModel(FlopsModel):
-    """Sum of a network's operators, each kind with prices per operator, GFLOP and memory access.
+    """Sum over operators; each operator type has a time per operator, GFLOP and memory access.
 
-    It adds up kernels as nn-Meter does (Zhang et al., MobiSys 2021) but measures whole networks only. A rare kind costs
-    about the average of all kinds.
+    A rare operator type costs about the average of all types. nn-Meter (Zhang et al., MobiSys 2021) also sums over
+    operators, but measures them separately.
     """
 
     name = "counts"
@@ -83,9 +82,7 @@ class CountsModel(FlopsModel):
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:
-    """Return sums over the nodes of each kind ``(G, 3 KINDS)``: operators with work, GFLOPs, million elements of
-    access.
-    """
+    """Return costs summed by operator type ``(G, 3 KINDS)``: count, GFLOPs, million elements of memory access."""
     assert graphs.costs is not None
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
     place = graph * KINDS + graphs.ops
@@ -96,14 +93,14 @@ def costs_by_kind(graphs: Graphs) -> Floats:
 
 
 def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
-    """Fit non-negative prices by squared relative error, each shrunk to the price of all kinds.
+    """Fit non-negative ms per unit of cost, shrunk to the average of all operator types, by squared relative error.
 
     Args:
-        columns: ``(G, 3 KINDS)`` of :func:`costs_by_kind`.
-        targets: ``(G,)`` milliseconds above 0.
+        columns: costs ``(G, 3 KINDS)`` of :func:`costs_by_kind`.
+        targets: latencies in ms ``(G,)``.
 
     Returns:
-        ``(3 KINDS + 1,)`` prices and a constant.
+        ``(3 KINDS + 1,)`` ms per unit of each cost, then the constant in ms.
     """
     inputs = np.hstack([columns, np.ones((len(columns), 1))])
     totals = np.hstack([columns.reshape(len(columns), 3, KINDS).sum(2), inputs[:, -1:]])

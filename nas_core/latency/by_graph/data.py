@@ -1,4 +1,4 @@
-"""Measured latencies of whole networks as graphs, their splits, and metrics by family."""
+"""Graphs and measured latencies of networks, train and test splits, and metrics by family."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _ROWS = ("latency_ms", "families", "names", "held_out")
 
 @dataclass(frozen=True)
 class NetworkLatencies:
-    """Graphs and latencies of G networks."""
+    """Graphs and measured latencies of G networks."""
 
     graphs: Graphs
     latency_ms: NDArray[np.float64]
     """``(G,)``"""
     families: NDArray[np.str_]
-    """``(G,)`` family of each network."""
+    """``(G,)``, such as ``vgg``"""
     names: NDArray[np.str_]
-    """``(G,)`` name of each network."""
+    """``(G,)``"""
     held_out: NDArray[np.bool_]
-    """``(G,)`` True for test networks of the in-domain split."""
+    """``(G,)`` True for the test networks of :meth:`in_domain`."""
     skipped: tuple[tuple[str, str], ...] = field(default=())
-    """Unreadable networks, with reasons."""
+    """Names and reasons of networks that cannot be used."""
 
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}
         if len({*rows.values(), len(self.graphs)}) > 1:
-            raise DataError(f"{len(self.graphs)} graphs with {rows}; expected one of each per graph")
+            raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one of each per graph")
         if not len(self.graphs):
             raise DataError("the data set has no networks; give at least one")
         if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
             network = f"network {self.names[wrong[0]]} (index {wrong[0]})"
-            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}, expected above 0 ms; remove it")
+            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}; expected ms above 0: remove it")
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -54,26 +54,26 @@ class NetworkLatencies:
         return list(dict.fromkeys(self.families.tolist()))
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
-        """Return the networks at these indices, or of a mask ``(G,)``."""
+        """Return the networks at indices, or of a mask ``(G,)``."""
         chosen = np.asarray(indices)
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train and test, with all families in both.
+        """Split into training and test networks by :attr:`held_out`.
 
         Raises:
             DataError: no network, or every network, is held out.
         """
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
-                f"{int(self.held_out.sum())} of {len(self)} networks are held out, but some must be and not all; the"
-                " last tenth of each family is held out, so give at least ten networks of a family"
+                f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, but not all: the last"
+                " tenth of each family is held out, so give at least ten networks of a family"
             )
         return self.take(~self.held_out), self.take(self.held_out)
 
     def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train (all other families) and test (this family)."""
+        """Split into training networks of all other families and test networks of one family."""
         names = self.family_names
         if family not in names:
             raise unknown_choice("family of networks", family, names)
@@ -99,11 +99,11 @@ class NetworkLatencies:
                 rows: dict[str, Any] = {name: file[name] for name in _ROWS}
                 return cls(graphs, **rows)
         except DAMAGED_ARCHIVE as error:
-            raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
+            raise DataError(f"{path} is not an .npz file of network latencies ({error}); create it again") from None
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last tenth of each family, as in NNLQP's split."""
+    """Return a mask ``(G,)`` of the last networks of each family, by default a tenth as in NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):
@@ -120,7 +120,7 @@ class FamilyQuality:
     mape_percent: float
     """Mean absolute percentage error."""
     acc10_percent: float
-    """Share of predictions within 10 % of the measurement, in percent."""
+    """Percentage of predictions within 10 % of the measurement."""
 
 
 def family_quality(
@@ -129,7 +129,7 @@ def family_quality(
     """Evaluate predictions by family, as in NN-Former's latency tables (Tables 3 and 4).
 
     Returns:
-        One row for each family, then ``average`` (mean of these rows) and ``all`` (all predictions together).
+        Metrics of each family, then ``average`` (mean over families) and ``all`` (all predictions together).
     """
     names, predicted, measured = np.asarray(families), np.asarray(predicted_ms), np.asarray(measured_ms)
 

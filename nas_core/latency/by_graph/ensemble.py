@@ -1,4 +1,4 @@
-"""Ensemble of latency models of whole networks."""
+"""Ensemble of latency models of any network."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from nas_core.predictor.artifact import below
 
 @dataclass(frozen=True)
 class EnsembleConfig:
-    """Settings of all members."""
+    """Settings of :class:`EnsembleModel`."""
 
     epochs: int = 0
-    """Passes over the networks; 0: the default of each member."""
+    """Training epochs; 0: the default of each member."""
 
     def __post_init__(self) -> None:
         check_fields(self, "the ensemble", {"epochs": Range(0)})
 
 
 class EnsembleModel(GraphLatencyModel):
-    """Geometric mean of NN-Former on priced operators and GraphSAGE; disagreement widens the standard deviation."""
+    """Geometric mean of models nn-former and graphsage, with a standard deviation from their disagreement."""
 
     name = "ensemble"
     reads = tuple(dict.fromkeys((*NNFormerModel.reads, *GraphSageModel.reads)))

@@ -1,4 +1,4 @@
-"""GraphSAGE as a latency model of whole networks."""
+"""GraphSAGE as a latency model of any network."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class SageConfig:
-    """Settings of the network and its training."""
+    """Settings of :class:`GraphSageModel`."""
 
     dim: int = 128
-    """Channels."""
+    """Number of channels."""
     layers: int = 3
-    """Aggregation layers."""
+    """Number of aggregation layers."""
     dropout: float = 0.05
-    """Dropout of the readout's hidden channels."""
+    """Dropout of the hidden channels of the readout."""
     epochs: int = 60
-    """Passes over the networks."""
+    """Training epochs."""
     batch_size: int = 16
-    """Networks per step."""
+    """Networks per training step."""
     lr: float = 2e-3
     """Peak learning rate of AdamW, after a warm-up of a tenth of the steps; cosine decay to 0."""
     weight_decay: float = 1e-3
@@ -67,20 +67,20 @@ def neighbours_of(graphs: Graphs) -> csr_array:
 
 
 class SageLayer(nn.Module):
-    """Sum of the projected node and the projected mean of its neighbours, with L2 norm 1."""
+    """Sum of the projected node and the projected mean of its neighbours, normalised to L2 norm 1."""
 
     def __init__(self, inputs: int, dim: int) -> None:
         super().__init__()
         self.itself, self.around = nn.Linear(inputs, dim), nn.Linear(inputs, dim, bias=False)
 
     def forward(self, x: Tensor, neighbours: Pairs, degree: Tensor) -> Tensor:
-        """Map ``(T, C)``, edges in both directions, and degrees ``(T, 1)`` to ``(T, C)``."""
+        """Map T nodes ``(T, C)``, edges in both directions, and degrees ``(T, 1)`` to ``(T, C)``."""
         mean = neighbours.sum(self.around(x)) / degree
         return functional.relu(functional.normalize(self.itself(x) + mean, dim=-1))
 
 
 class SageNet(nn.Module):
-    """NNLP's architecture (Liu et al., ICPP 2022) on the 192 node features of NN-Former."""
+    """GraphSAGE network of NNLP (Liu et al., ICPP 2022), on the 192 node features of NN-Former."""
 
     def __init__(self, config: SageConfig, attributes: int) -> None:
         super().__init__()
@@ -91,10 +91,10 @@ class SageNet(nn.Module):
         self.hidden, self.head = nn.Linear(2 * dim, dim), nn.Linear(dim, 1)
         self.scale: Tensor
         self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * 5))
-        """``(5, 2)`` mean and standard deviation of the four static features and of log ms."""
+        """``(5, 2)`` mean and standard deviation of the four log static features and of log(ms)."""
 
     def forward(self, batch: PackedBatch, neighbours: Pairs, static: Tensor) -> Tensor:
-        """Return log ms ``(B,)`` from graphs, edges in both directions and log static features ``(B, 4)``."""
+        """Return log(ms) ``(B,)`` from graphs, edges in both directions and log static features ``(B, 4)``."""
         assert batch.attributes is not None and batch.shapes is not None
         codes = [sinusoids(batch.attributes[0], 5).flatten(1), sinusoids(batch.shapes[0], 10).flatten(1)]
         x = functional.relu(self.embed(torch.cat([one_hot(batch.ops[0], KINDS), *codes], -1)))
@@ -110,7 +110,7 @@ class SageNet(nn.Module):
 
 
 class GraphSageModel(GraphLatencyModel):
-    """Graph neural network like NNLP's, trained on squared errors of log ms; see :class:`SageNet`."""
+    """Graph neural network of NNLP, trained on squared errors of log latency."""
 
     name = "graphsage"
     reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "static")

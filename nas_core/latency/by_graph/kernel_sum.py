@@ -1,4 +1,4 @@
-"""Latency as a sum over kernels, learned from the latencies of whole networks."""
+"""Latency model that sums over kernels and is trained on the latencies of whole networks."""
 
 from __future__ import annotations
 
@@ -48,37 +48,40 @@ _RIDGE = 1e-2
 
 @dataclass(frozen=True)
 class KernelSumConfig:
-    """Settings of the kernel network and its training."""
+    """Settings of :class:`KernelSumModel`."""
 
     width: int = 48
     """Width of the two hidden layers."""
     epochs: int = 80
-    """Passes over the networks."""
+    """Training epochs."""
     batch_size: int = 64
-    """Networks per step."""
+    """Networks per training step."""
     members: int = 2
     """Ensemble size; predictions are the geometric mean."""
     share_of_whole: float = 0.4
-    """Weight of the whole network's costs in the logarithm of a prediction."""
+    """Weight of the polynomial of the network's costs in the logarithm of a prediction."""
     lr: float = 5e-3
     """Peak learning rate, with cosine decay to 0."""
     weight_decay: float = 1e-2
     """Weight decay of AdamW."""
     most_off: float = 0.1
-    """Error of a logarithm above which the loss is linear instead of quadratic."""
+    """Error of log latency above which the loss is linear instead of quadratic."""
 
     def __post_init__(self) -> None:
         check_fields(self, "sums over kernels", _RANGES)
 
 
 class KernelNet(nn.Module):
-    """Network from kernels to log ms: priced costs, plus a correction that is constant outside the training range."""
+    """Network from features of kernels to log latency in ms: a linear function of costs, with a learned correction."""
 
     mean: Tensor
-    """``(20,)`` means of the kernels' numbers; then their standard deviations, their ranges, and prices."""
+    """``(20,)`` means of :attr:`Kernels.numbers`"""
     scale: Tensor
+    """``(20,)`` standard deviations"""
     ranges: Tensor
+    """``(2, 20)`` minima and maxima, to which inputs are clipped"""
     prices: Tensor
+    """``(3,)`` ms per GFLOP, per million elements of memory access, and per kernel"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -95,7 +98,7 @@ class KernelNet(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, kinds: Tensor, numbers: Tensor, near: Tensor, work: Tensor) -> Tensor:
-        """Return log ms ``(R,)``."""
+        """Return the log latency ``(R,)`` of R kernels, with inputs as in :class:`Kernels`."""
         inputs = (numbers.clamp(self.ranges[0], self.ranges[1]) - self.mean) / self.scale
         x = F.gelu(self.kind(kinds) + self.numbers(inputs) + self.near(near))
         x = F.gelu(self.hidden(x)) + x
@@ -104,11 +107,11 @@ class KernelNet(nn.Module):
 
 
 class KernelSumModel(GraphLatencyModel):
-    """Sum over a network's kernels, each with a time that depends on its costs, shape and neighbours.
+    """Sum over kernels, whose times depend on their costs, shapes and neighbours.
 
-    The times of kernels are learned from the latencies of whole networks; nn-Meter (Zhang et al., MobiSys 2021)
-    measures kernels instead. The logarithm of a prediction is a weighted mean of the logarithm of this sum and a
-    quadratic polynomial of the network's log costs. Their disagreement widens the standard deviation.
+    Unlike nn-Meter (Zhang et al., MobiSys 2021), the model is trained on whole networks, without measured kernels. Log
+    latency is a weighted mean of the logarithm of the sum and a quadratic polynomial of the network's log costs. Their
+    disagreement adds to the standard deviation.
     """
 
     name = "kernel-sum"
@@ -178,7 +181,7 @@ class KernelSumModel(GraphLatencyModel):
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Set the scale of inputs, and prices with which each cost is a third of a typical time."""
+    """Initialise the input scales, and the times per cost so that each cost makes a third of a typical latency."""
     numbers, work, counts = (array.cpu().numpy() for array in (kernels.numbers, kernels.work, kernels.counts))
     net.mean.copy_(torch.from_numpy(numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(numbers.std(0), 0.1)))
@@ -202,7 +205,7 @@ def log_costs(graphs: Graphs) -> Floats:
 
 
 def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """Fit a quadratic polynomial of costs ``(G, 4)`` to ``logs (G,)``: scale ``(2, 4)`` and weights ``(15,)``."""
+    """Return scale ``(2, 4)`` and weights ``(15,)`` of a quadratic polynomial of costs ``(G, 4)``."""
     scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
     inputs = _terms((costs - scale[0]) / scale[1])
     penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])
@@ -211,7 +214,7 @@ def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def polynomial_of(costs: Floats, scale: Floats, weights: Floats) -> Floats:
-    """Evaluate the polynomial, ``(G,)``; costs are clipped to three standard deviations."""
+    """Evaluate a polynomial of :func:`polynomial_fit`, with costs clipped to three standard deviations."""
     return np.asarray(_terms(np.clip((costs - scale[0]) / scale[1], -3, 3)) @ weights)
 
 
@@ -222,22 +225,22 @@ def _terms(costs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Kernels:
-    """R kernels of G networks in order, equal ones of a network once; operators without costs are omitted."""
+    """R kernels of G networks; equal kernels of a network are stored once, operators without costs not at all."""
 
     counts: Tensor
-    """``(R,)`` occurrences in the network."""
+    """``(R,)`` number of equal kernels in the network."""
     first: NDArray[np.int64]
-    """``(G + 1,)`` first row of each network."""
+    """``(G + 1,)`` index of the first kernel of each network."""
     kinds: Tensor
-    """``(R,)``"""
+    """``(R,)`` operator types."""
     work: Tensor
     """``(R, 2)`` GFLOPs and million elements of memory access."""
     numbers: Tensor
     """``(R, 20)`` logarithms of FLOPs, parameters, memory access, shape and attributes; then 0 or 1 for depth-wise,
     grouped and 1 x 1 convolutions, and for channels and summed elements that are multiples of 8."""
     neighbours: Tensor
-    """``(R, 8)`` 1 for each group of operators (products, element-wise, reductions, others) among its inputs, then
-    among its consumers."""
+    """``(R, 8)`` 1 for each class of operators (products, element-wise, reductions, others) before and after the
+    kernel."""
 
     @classmethod
     def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> Kernels:
@@ -257,7 +260,7 @@ class Kernels:
         return cls(on_device[0], np.searchsorted(network[first], np.arange(len(graphs) + 1)), *on_device[1:])
 
     def log_ms(self, net: KernelNet, networks: NDArray[np.int64]) -> Tensor:
-        """Return the logarithm of the summed times of these networks' kernels ``(n,)``."""
+        """Return the logarithm of the summed kernel times ``(n,)`` of networks, given by index ``(n,)``."""
         device = self.counts.device
         rows, place = (torch.from_numpy(part).to(device) for part in self.rows_of(networks))
         times = net(self.kinds[rows], self.numbers[rows], self.neighbours[rows], self.work[rows])
@@ -266,7 +269,7 @@ class Kernels:
         return total.clamp_min(1e-9).log()
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows ``(r,)`` of these networks' kernels, and each row's index into ``networks (r,)``."""
+        """Return the kernel indices ``(r,)`` of networks, and the position of each kernel's network ``(r,)``."""
         sizes = self.first[networks + 1] - self.first[networks]
         place = np.repeat(np.arange(len(networks)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

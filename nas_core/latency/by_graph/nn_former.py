@@ -1,4 +1,4 @@
-"""NN-Former as a latency model of whole networks: on priced operators, and as published."""
+"""NN-Former as a latency model of any network: as published, and relative to a linear model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from nas_core.predictor.recipes import get_recipe, recipe_types
 
 
 class NNFormerReleasedModel(GraphLatencyModel):
-    """Published model with 10 million parameters, recipe ``latency``. :class:`NNFormerPredictor` loads its files too.
+    """NN-Former as published, with 10 million parameters.
 
     Args:
-        settings: changes of the recipe.
+        settings: changes of the training recipe ``latency``.
     """
 
     name = "nn-former-released"
@@ -74,10 +74,9 @@ class NNFormerReleasedModel(GraphLatencyModel):
 
 
 class NNFormerModel(NNFormerReleasedModel):
-    """NN-Former on priced operators, recipe ``network-latency``.
+    """NN-Former that predicts the ratio of latency to the prediction of model counts.
 
-    It predicts the ratio of a network's latency to its operators at the prices of :class:`CountsModel`. This ratio is
-    near one for an unseen family of known operators.
+    The ratio is close to 1 for an unseen family of known operators. The training recipe is ``network-latency``.
     """
 
     name = "nn-former"
@@ -109,11 +108,7 @@ def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
-    """Return the predictor.
-
-    Raises:
-        ConfigError: it predicts the ratio of a :class:`NNFormerModel`.
-    """
+    """Return a predictor, or raise a ConfigError if it is the network of a :class:`NNFormerModel`."""
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
         raise ConfigError(f"{path} is {NOT_BY_ITSELF}")

@@ -41,15 +41,15 @@ class NetworkPrediction:
     access_m: float
     """Memory access in million elements."""
     unknown: Mapping[str, int]
-    """Counts of operators outside the encoding."""
+    """Counts of operators that the encoding of graphs does not support."""
     machine: str
-    """Device of the training latencies."""
+    """Device on which the training networks were measured."""
     out_of_range: str = ""
-    """Sizes too far outside the training range for a latency constraint."""
+    """Sizes so far outside the training range that the prediction is unreliable."""
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """Return the shipped model for that runtime and device, else the first by name for the runtime."""
+    """Return the shipped latency model for a runtime and device, or for the runtime if there is none."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
         raise ConfigError(f"no model is shipped for {runtime}; give --model FILE, trained by 'nas-ext latency train'")
@@ -57,7 +57,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
-    """Return the first shipped model by name for that device, in any runtime."""
+    """Return a shipped latency model for a device, for any runtime."""
     models = {device_of(model) or "": model for model in reversed(_shipped())}
     if device_name not in models:
         raise unknown_choice("device of a shipped model", device_name, sorted(models))
@@ -74,7 +74,7 @@ def _shipped() -> list[GraphLatencyModel]:
 
 
 def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
-    """Return a model, or load it; default: the shipped one for onnxruntime on this processor."""
+    """Return a latency model, or load it from a file; None: the shipped model for onnxruntime."""
     if model is None:
         return shipped_model(device_name=cpu_name())
     return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
@@ -90,8 +90,8 @@ def predict_networks(
     """Predict the latency of ONNX files.
 
     Args:
-        sources: as for :func:`nas_core.graph.onnx.reader.read_onnx`.
-        model: a model or its file; default: the shipped one.
+        sources: ONNX models, as for :func:`nas_core.graph.onnx.reader.read_onnx`.
+        model: latency model or its file; None: the shipped model.
     """
     model = opened(model)
     read = [read_onnx(source, shapes=shapes, batch=batch, warn=False) for source in sources]
@@ -103,8 +103,8 @@ def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> l
     if device and device not in _warned and not is_here(device):
         _warned.add(device)
         _log.warning(
-            "milliseconds and deviations are those of %s, this machine is %s; adapt the model to ten networks measured"
-            " here ('nas-ext latency train --adapt')", device, cpu_name()
+            "predictions are for %s, but this machine is %s; adapt the model to ten networks measured here ('nas-ext"
+            " latency train --adapt')", device, cpu_name()
         )  # fmt: skip
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
@@ -124,7 +124,7 @@ def predict_module_latency(
     """Predict the latency of a torch module, such as one of ``timm.create_model``.
 
     Args:
-        model: a model or its file; default: the shipped one.
+        model: latency model or its file; None: the shipped model.
 
     Raises:
         GraphError: torch cannot export the module.
@@ -134,10 +134,10 @@ def predict_module_latency(
 
 
 def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) -> OnnxNetwork:
-    """Export a module in evaluation mode and read its graph; the module keeps its mode.
+    """Export a module in evaluation mode and read its graph.
 
     Raises:
-        GraphError: torch cannot export it.
+        GraphError: torch cannot export the module.
     """
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)

@@ -1,4 +1,4 @@
-"""Operations and sizes outside the training data, and the standard deviation due to extrapolation."""
+"""Operations and sizes outside the training data of a latency model, and the error due to extrapolation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED
 
 Ranges = dict[str, list[float]]
-"""Minimum and maximum of each size."""
+"""Minimum and maximum of each size of the training networks."""
 
 
 class _Size(NamedTuple):
-    """Size of a whole network with a training range."""
+    """Size of a network, such as its FLOPs, that is compared with the training range."""
 
     unit: float
-    """Value of the size per unit of the static feature."""
+    """Factor from the static feature to the size."""
     margin: float
-    """Factor outside the training range that is tolerated."""
+    """Factor by which a size may exceed the training range."""
     spread: float
     """Relative standard deviation for each factor of e outside the range."""
 
@@ -35,7 +35,7 @@ _STATIC = {
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
 TRUSTED_SPREAD = 0.5
-"""Largest relative standard deviation by extrapolation in a latency constraint."""
+"""Maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit."""
 _FARTHEST = math.log(1000.0)
 
 
@@ -53,7 +53,7 @@ def ranges_of(graphs: Graphs) -> Ranges:
 
 
 def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
-    """Return a text by name for each size with values outside its range; it names the value farthest outside."""
+    """Return a text for each size outside its training range, by name; it gives the value farthest outside."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))
@@ -67,8 +67,8 @@ def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
 def extrapolation_spread(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
     """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside.
 
-    It is proportional to the logarithm of the factor outside, as measured for a factor of e (``python -m benchmarks
-    extrapolation``). Sizes count as independent.
+    It is proportional to the logarithm of the factor by which a size exceeds the range, as measured by ``python -m
+    benchmarks extrapolation``.
     """
     parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges).items()]
     return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0)))
@@ -97,7 +97,7 @@ def _sizes_of(graphs: Graphs) -> dict[str, NDArray[np.float64]]:
 
 
 def _positions(graphs: Graphs) -> NDArray[np.float64]:
-    """Return the most positions ``(G,)`` that an attention attends to."""
+    """Return the maximum number of attended positions ``(G,)``; NaN without attention."""
     assert graphs.shapes is not None
     shapes = graphs.shapes.astype(np.float64)
     deep = shapes[:, 3] > 0

@@ -1,1 +1,1 @@
-"""NN-Former: a graph transformer with attention to parents, children and siblings."""
+"""NN-Former (Xu et al., 2025): a graph transformer with attention to parents, children and siblings."""

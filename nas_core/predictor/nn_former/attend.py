@@ -30,14 +30,15 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
 
 
 def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return a dropout mask: 0, or the scale of elements that stay."""
+    """Return a dropout mask: 0, or the scale of elements that are kept."""
     if device.type == "cpu":
         return keep_mask(shape, probability, dtype)
     return torch.empty(shape, dtype=dtype, device=device).bernoulli_(1 - probability).div_(1 - probability)
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tensor:
-    """Return a dropout mask on the CPU, computed on integers as wide as ``dtype``, three times as fast as on bytes."""
+    """Return a dropout mask on the CPU."""
+    # computed on integers as wide as dtype, three times as fast as on bytes
     count, dropped, kind = shape.numel(), min(255, round(256 * probability)), _BITS[dtype]
     bytes_each = kind.itemsize
     words = math.ceil(count / bytes_each)
@@ -58,19 +59,18 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
 
 
 SHORT = 32
-"""Longest sequence of the short path on a CPU."""
+"""Maximum sequence length for :class:`_Short` on a CPU."""
 SMALLEST = 1e-30
-"""Least sum of exponentials without subtraction of the row's maximum, which is slow; other sums are recomputed with it.
-"""
+"""Minimum sum of exponentials; if it is smaller, the softmax is computed again with the maximum subtracted."""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask: ``(B, L, C)``.
+    """Return softmax(q kᵀ / sqrt(D)) v over the True positions of the mask ``(B, L, C)``.
 
     Args:
-        projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
+        projected: ``(B, L, 3 C)`` queries, keys and values of all heads.
         mask: ``(B, H, L, L)`` bool with at least one True in each row; None: all True.
-        dropout: probability for attention weights.
+        dropout: dropout probability of the attention weights.
     """
     batch, length, width = projected.shape
     split = projected.view(batch, length, 3, heads, -1)
@@ -85,7 +85,7 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
 
 
 def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with reproducible gradients on CUDA."""
+    """Return softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with reproducible gradients on CUDA."""
     scores = (query * query.shape[-1] ** -0.5) @ key.mT
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -95,10 +95,10 @@ def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
 
 
 def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """Compute softmax(q kᵀ) over few columns: ``(B H, S, D)`` and ``(B H, T, D)`` -> ``(B H, S, T)``.
+    """Return softmax(q kᵀ) ``(B H, S, T)`` of q ``(B H, S, D)`` and k ``(B H, T, D)``.
 
     Args:
-        mask: ``(B, H, S, T)``, False or 0 where the result is 0.
+        mask: ``(B, H, S, T)``, False or 0 where the result is 0; None: everywhere allowed.
     """
     scores = torch.bmm(q, k.mT)
     if on_host(q.device) and scores.numel():
@@ -116,7 +116,7 @@ def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class _Short(torch.autograd.Function):
-    """Attention ``(B, L, 3, H, D)`` -> ``(B, L, H, D)`` in float32, head by head in contiguous memory."""
+    """Attention for short sequences: ``(B, L, 3, H, D)`` -> ``(B, L, H, D)`` in float32."""
 
     @staticmethod
     def forward(ctx: Any, split: Tensor, mask: Tensor | None, dropout: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Padded graphs, and the masks and sums of their topology."""
+"""Padded graphs, and their attention masks and neighbour sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
 TOKENS = 2
-"""Class token and depth token, before the nodes."""
+"""Number of tokens before the nodes: class token and depth token."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,15 @@ class Batch:
     static: Tensor | None = None
     """``(B, F)``"""
     full: bool = False
-    """No graph has padding; a host value, as are the next two"""
+    """True if no graph has padding"""
     largest: int = 0
     """Largest operation index"""
     most_nodes: int = 0
+    """Number of nodes of the largest graph"""
 
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
-        """Pad those graphs (default: all) to the largest of them."""
+        """Pad graphs, by default all, to the largest of them."""
         part = graphs if indices is None else graphs.take(indices)
         dense = part.dense()
         present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
@@ -82,18 +83,18 @@ class Batch:
 
     @property
     def present(self) -> Tensor:
-        """Return ``(B, N)`` bool, False for padding."""
+        """``(B, N)`` bool, False for padding."""
         return torch.arange(self.ops.shape[1], device=self.ops.device) < self.sizes[:, None]
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Masks and sums over L positions: the tokens, if the model has them, and the nodes."""
+    """Attention masks and neighbour sums of padded graphs. The L positions are tokens, if any, and nodes."""
 
     masks: Tensor | None
-    """``(B, 4, L, L)`` bool, True where quarter h of the heads attends from query i to key j; None: everywhere"""
+    """``(B, 4, L, L)`` bool, True where each quarter of the heads attends from query i to key j; None: everywhere"""
     splits: tuple[Tensor, ...]
-    """``(B, L, L)`` matrices that sum over children and over parents, equations 12 and 13"""
+    """``(B, L, L)`` matrices that sum over children and over parents (equations 12 and 13); empty without these sums"""
 
     @classmethod
     def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
@@ -108,19 +109,19 @@ class Topology:
         return Topology(masks, tuple(x[index] for x in self.splits))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
-        """Attend ``(B, L, 3 C)`` -> ``(B, L, C)``; each quarter of the heads has one kind of relatives."""
+        """Apply masked attention ``(B, L, 3 C)`` -> ``(B, L, C)``."""
         masks = self.masks
         if masks is not None and heads > 4:
             masks = masks.repeat_interleave(heads // 4, 1)
         return attend(projected, heads, masks, dropout)
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Sum ``(B, L, C)`` over relatives, once per split."""
+        """Return the sums of ``(B, L, C)`` over children and over parents."""
         return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
 
 
 def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
-    """Return the masks of equations 7 to 10: A, Aᵀ, AᵀA, AAᵀ with A[i, j] = 1 for i -> j. Padding attends to itself."""
+    """Return the masks of equations 7 to 10, A, Aᵀ, AᵀA and AAᵀ, for the adjacency matrix A."""
     both_present = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":

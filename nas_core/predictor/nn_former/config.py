@@ -1,4 +1,4 @@
-"""Settings of NN-Former, with the ablations of its paper."""
+"""Settings of NN-Former, including the ablations of its paper."""
 
 from __future__ import annotations
 
@@ -25,59 +25,57 @@ class NNFormerConfig:
     """Settings of NN-Former (Xu et al., 2025); :meth:`accuracy` and :meth:`latency` are the paper's models."""
 
     operations: int = KINDS
-    """Length of the one-hot code of an operation index."""
+    """Number of operation indices."""
     max_nodes: int = 32
-    """Largest graph with a class token, and length of the one-hot code of its size."""
+    """Maximum number of nodes plus 1, with readout class_token."""
     attributes: int = 0
-    """Scalars per operation, each coded by 10 sinusoids."""
+    """Number of attributes per operation, each encoded by 10 sinusoids."""
     shapes: int = 0
-    """Dimensions of an output shape, each coded by 20 sinusoids."""
+    """Number of dimensions of an output shape, each encoded by 20 sinusoids."""
     static: int = 0
-    """Scalars of the whole network: 10 sinusoids each with readout ``sum``, logarithms with ``logarithm``, linear with
-    ``class_token``."""
+    """Number of features of the whole network."""
     dim: int = 160
-    """Channels."""
+    """Number of channels."""
     depth: int = 12
-    """Blocks."""
+    """Number of blocks."""
     heads: int = 4
-    """Attention heads; the masks need a multiple of 4."""
+    """Number of attention heads, a multiple of 4."""
     ratio: int = 4
-    """Hidden channels of the feed-forward per channel."""
+    """Hidden channels of the feed-forward layer, as a multiple of the channels."""
     dropout: float = 0.1
     """Dropout of attention probabilities, of each branch, and of the hidden channels."""
     attention: str = field(default="siblings", metadata={"choices": ATTENTION})
-    """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
+    """Attention masks of the heads (Table 6): siblings (ASMA) or global."""
     sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
-    """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all nodes, so
-    that every pair is a sibling and those heads are global. Recipes ``paper`` and ``best`` use as_released, as the code
-    of the published results does."""
+    """paper: siblings have a common parent or child; as_released: as in the released code, where the tokens make all
+    nodes siblings."""
     feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
-    """Table 6: bidirectional (BGIFFN), or vanilla without the sums over parents and children."""
+    """bidirectional (BGIFFN), or vanilla without the sums over parents and children (Table 6)."""
     readout: str = field(default="class_token", metadata={"choices": READOUT})
-    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Not in the paper:
-    logarithm, for few networks, which also reads the nodes' costs, and logarithms of sums and static features."""
+    """class_token: linear function of the class token; sum: MLP of each node, sum, MLP; logarithm (not in the paper):
+    as sum, with L2-normalised nodes, costs and static features, for small data sets."""
     bias: bool = False
-    """Biases of the blocks' linear layers."""
+    """True: linear layers of the blocks have biases."""
     embed_norm: bool = True
-    """Layer norm after the embedding (equation 4)."""
+    """True: layer norm after the embedding (equation 4)."""
     layer_scale: float = 0.0
-    """Initial value of a learned factor per channel on each branch; 0: none."""
+    """Initial value of a learned factor per channel on each residual branch; 0: no factor."""
     offset: float = 0.5
-    """Constant added to the class token's output."""
+    """Constant added to the output with readout class_token."""
 
     def __post_init__(self) -> None:
         check_fields(self, "NN-Former", _RANGES)
         if self.dim % self.heads or self.heads % 4:
-            raise ConfigError(f"{self.heads} heads for {self.dim} channels; expected a multiple of 4 that divides them")
+            raise ConfigError(f"heads is {self.heads}; expected a multiple of 4 that divides the {self.dim} channels")
 
     @classmethod
     def accuracy(cls, **changes: Any) -> NNFormerConfig:
-        """Return the accuracy model, 12 x 160: 4,934,081 parameters."""
+        """Return the settings of the paper's accuracy model (4,934,081 parameters), with changes."""
         return cls(**changes)
 
     @classmethod
     def latency(cls, **changes: Any) -> NNFormerConfig:
-        """Return the latency model as released, 2 x 512: 10,104,321 parameters."""
+        """Return the settings of the released latency model (10,104,321 parameters), with changes."""
         base = cls(
             attributes=8, shapes=4, static=4, dim=512, depth=2, dropout=0.05, readout="sum", bias=True,
             embed_norm=False, layer_scale=1e-4, offset=0.0,

@@ -1,4 +1,4 @@
-"""Frozen NN-Former: weights in the layout and precision that products read, without what prediction does not need."""
+"""Fast inference of NN-Former, with constant weights in the layout and precision of the matrix products."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology, pac
 from nas_core.predictor.nn_former.recording import GRAPHED, RecordedForward
 
 ROWS = 1024
-"""Number of rows for which oneDNN optimises the layout of weights."""
+"""Number of input rows for which oneDNN optimises the layout of weights."""
 _log = logging.getLogger(__name__)
 
 
 class FrozenDense:
-    """Accuracy model for graphs of equal size, on CUDA as one CUDA graph.
-
-    The last block computes the class token alone.
-    """
+    """Accuracy model with constant weights, for graphs of equal size; on CUDA, a CUDA graph."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -45,7 +42,6 @@ class FrozenDense:
         return plain and config.readout == "class_token" and config.embed_norm and config.heads == 4
 
     def __call__(self, batch: Batch) -> Tensor:
-        """Predict ``(B,)``."""
         self.model.check(batch)
         recorded = self._recorded_for(batch.ops.shape[1]) if self.device.type == "cuda" else None
         if recorded is None:
@@ -59,11 +55,12 @@ class FrozenDense:
             try:
                 self._recorded[nodes] = RecordedForward(self.forward, GRAPHED, nodes, self.device)
             except RuntimeError as error:
-                _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)
+                _log.warning("the forward pass cannot be recorded as a CUDA graph (%s) and runs without it", error)
         return self._recorded[nodes]
 
     def forward(self, batch: Batch) -> Tensor:
-        """Predict ``(B,)``; on an accelerator with shapes that depend only on the number of graphs and nodes."""
+        """Return predictions ``(B,)``."""
+        # on an accelerator, shapes depend only on the number of graphs and nodes
         topology = Topology.of(batch, self.config, self.dtype)
         count, length = len(batch.ops), batch.ops.shape[1] + TOKENS
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
@@ -79,7 +76,7 @@ class FrozenDense:
 
 
 class _Relatives:
-    """Children and parents of all positions, as lists: on a CPU faster than products with matrices."""
+    """Children and parents of all positions as index lists, which are fast on a CPU."""
 
     def __init__(self, adjacency: Tensor) -> None:
         length = adjacency.shape[1] + TOKENS
@@ -92,13 +89,13 @@ class _Relatives:
         self.starts = functional.pad(torch.cat(counts).cumsum(0)[:-1], (1, 0))
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Sum ``(positions, C)`` over the children and over the parents of each position."""
+        """Return the sums of ``(positions, C)`` over the children and over the parents of each position."""
         sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
         return sums.chunk(2)
 
 
 class _DenseRelatives:
-    """Children and parents as matrices, with shapes that do not depend on the edges."""
+    """Children and parents of all positions as matrices, whose shapes do not depend on the edges."""
 
     def __init__(self, splits: tuple[Tensor, ...]) -> None:
         self.splits = splits
@@ -111,7 +108,7 @@ class _DenseBlock:
     """Block of the accuracy model, without biases.
 
     Args:
-        last: compute the feed-forward for tokens alone, which have no relatives.
+        last: True for the last block, which computes the class token only.
     """
 
     def __init__(self, block: Block, dtype: torch.dtype, last: bool) -> None:
@@ -133,10 +130,10 @@ class _DenseBlock:
         self.norms = [(norm.normalized_shape, norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
 
     def attention(self, x: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-        """Return input plus attention ``(B, Q, C)`` of the first ``queries`` positions of ``(B, L, C)``.
+        """Return the input plus attention ``(B, Q, C)`` for the first ``queries`` positions of ``(B, L, C)``.
 
         Args:
-            masks: ``(B, H, Q, L)``, 0 and 1; None: all positions.
+            masks: ``(B, H, Q, L)`` of 0 and 1; None: all 1.
         """
         count, length, dim = x.shape
         projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
@@ -145,7 +142,7 @@ class _DenseBlock:
         return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
 
     def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
-        """Return input plus feed-forward of ``(B, L, C)``; without relatives, of the class token alone."""
+        """Return the input ``(B, L, C)`` plus the feed-forward layer; ``relatives`` is None for the class token."""
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)
@@ -157,7 +154,7 @@ class _DenseBlock:
 
 
 def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-    """Attend ``(B, L, 3, H, D)`` -> ``(B, Q, H, D)`` on contiguous copies of the heads."""
+    """Return attention ``(B, Q, H, D)`` of the first Q positions of ``(B, L, 3, H, D)``."""
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
@@ -167,10 +164,9 @@ def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
 
 
 class Product:
-    """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
+    """Product x Wᵀ of x ``(rows, in)`` and a constant weight W ``(out, in)``, fused with ReLU or a sum."""
 
-    Half-precision weights on a CPU are in oneDNN's layout; in float32 torch's products are as fast.
-    """
+    # Half-precision weights on a CPU are in oneDNN's layout; in float32 torch's products are as fast.
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         cast = weight.detach().to(dtype)
@@ -196,7 +192,7 @@ class Product:
 
 
 class FrozenPacked:
-    """Model that sums over nodes, for packed graphs."""
+    """Model with constant weights that sums over nodes, for packed graphs."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -238,14 +234,14 @@ class _PackedBlock:
         self.down = [w.contiguous() for w in torch.split(down, half)]
 
     def add_attention(self, x: Tensor, topology: PackedTopology) -> None:
-        """Add the attention of nodes ``(T, C)`` to them."""
+        """Add attention to nodes ``(T, C)`` in place."""
         qkv_bias, qkv = self.qkv
         projected = torch.addmm(qkv_bias, self.block.norm_attention(x).to(self.dtype), qkv)
         out_bias, out = self.out
         x += torch.addmm(out_bias, topology.attend(projected[None], self.heads, 0.0)[0], out)
 
     def add_feed_forward(self, x: Tensor, topology: PackedTopology, degrees: list[Tensor]) -> None:
-        """Add the feed-forward of nodes ``(T, C)`` to them; ``degrees`` are their numbers of relatives ``(T, 1)``."""
+        """Add the feed-forward layer to nodes ``(T, C)`` in place; ``degrees`` are numbers of relatives ``(T, 1)``."""
         normed = self.block.norm_feed_forward(x).to(self.dtype)
         output = self.down_bias.expand(len(x), -1).clone()
         for (bias, up), graph, down, pairs, degree in zip(

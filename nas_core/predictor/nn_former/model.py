@@ -14,7 +14,7 @@ from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
 
 class Attention(nn.Module):
-    """Adjacency- and sibling-masked attention (ASMA), one relation per quarter of the heads; equations 6 to 10."""
+    """Adjacency- and sibling-masked attention (ASMA, equations 6 to 10), with one mask per quarter of the heads."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -28,10 +28,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """BGIFFN, equations 11 to 13; ``vanilla``: without its graph part.
-
-    Sums precede the projection, which widens; its bias is multiplied by the number of relatives.
-    """
+    """Feed-forward layer with sums over parents and children (BGIFFN, equations 11 to 13), or without if vanilla."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -61,7 +58,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Equations 2 and 3: pre-norm attention and feed-forward with residual connections."""
+    """Pre-norm attention and feed-forward layer with residual connections (equations 2 and 3)."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -83,13 +80,13 @@ class Block(nn.Module):
 
 
 COSTS = 3
-"""Costs of a node: FLOPs, parameters, memory access"""
+"""Number of costs of a node: FLOPs, parameters, memory access"""
 _LEAST = 1e-9
 _CONSTANT = 1e-3
 
 
 class LogReadout(nn.Module):
-    """Readout in milliseconds from codes of the nodes and static features of the network."""
+    """Readout that predicts latency in ms from summed node codes and static features of the network."""
 
     def __init__(self, dim: int, static: int) -> None:
         super().__init__()
@@ -99,14 +96,14 @@ class LogReadout(nn.Module):
         self.head = nn.Linear(dim, 1)
         self.scale: Tensor
         self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * (static + 1)))
-        """``(F + 1, 2)`` mean and standard deviation of the logarithms of static features, and of milliseconds"""
+        """``(F + 1, 2)`` mean and standard deviation of log static features, and of log latency"""
 
     def node_codes(self, encoded: Tensor) -> Tensor:
-        """Return codes ``(B, N, 2 C)`` of length 1 of ``(B, N, C)``, to be summed over the nodes."""
+        """Return codes ``(B, N, 2 C)`` with L2 norm 1 of encoded nodes ``(B, N, C)``."""
         return functional.normalize(functional.relu(self.up(encoded)).float(), dim=-1)
 
     def forward(self, total: Tensor, static: Tensor | None) -> Tensor:
-        """Return ``(B,)`` from sums ``(B, 2 C)`` and static features ``(B, F)``."""
+        """Return ms ``(B,)`` from summed codes ``(B, 2 C)`` and static features ``(B, F)``."""
         codes = [torch.log1p(total)]
         if self.static is not None and static is not None:
             scaled = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
@@ -119,28 +116,24 @@ class LogReadout(nn.Module):
     def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
-            raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
+            raise GraphError(f"graphs have {len(columns)} static features; expected {len(self.scale) - 1}")
         logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
         self.scale.copy_(scale_of(logarithms))
 
 
 def scale_of(values: Tensor) -> Tensor:
-    """Return mean and standard deviation ``(F, 2)`` of ``(F, G)`` over networks."""
+    """Return mean and standard deviation ``(F, 2)`` over networks of F features ``(F, G)``."""
     return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
 
 
 def standardised(values: Tensor, scale: Tensor) -> Tensor:
-    """Standardise ``(B, F)`` by a scale ``(F, 2)``; constant features become 0."""
+    """Standardise ``(B, F)`` by mean and standard deviation ``(F, 2)``; constant features become 0."""
     mean, deviation = scale.unbind(1)
     return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
 
 
 class NNFormer(nn.Module):
-    """Network that predicts one number per graph, as in section 3 of the paper and its released code.
-
-    The accuracy model reads a class token; a depth token encodes the number of nodes. The latency model sums over
-    nodes, with the paper's readout or with :class:`LogReadout`.
-    """
+    """Graph transformer that predicts one number per graph (NN-Former, section 3)."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -168,7 +161,7 @@ class NNFormer(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Initialise weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) (latency)."""
+        """Initialise weights: normal with standard deviation 0.02 (accuracy) or 1 / sqrt(fan-in) (latency)."""
         summed = self.config.readout != "class_token"
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -179,11 +172,11 @@ class NNFormer(nn.Module):
             nn.init.normal_(self.class_token, std=0.02)
 
     def forward(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Predict ``(B,)`` in the units of the targets; a missing topology is computed."""
+        """Return predictions ``(B,)``. ``topology`` is computed from ``batch`` if it is None."""
         return self.read(self.encode(batch, topology), batch)
 
     def encode(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Return the normalised output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
+        """Return the normalised output of the last block: ``(B, C)`` with a class token, otherwise ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
             topology = PackedTopology.of(batch.edges, batch.lengths, self.config, batch.ops.device)
@@ -196,7 +189,7 @@ class NNFormer(nn.Module):
         return normed
 
     def read(self, encoded: Tensor, batch: Batch | PackedBatch) -> Tensor:
-        """Apply the readout to the output of :meth:`encode`: ``(B,)``."""
+        """Return predictions ``(B,)`` from the output of :meth:`encode`."""
         if self.config.readout == "class_token":
             output: Tensor = self.head(encoded)
             return output.squeeze(-1).float() + self.config.offset
@@ -215,7 +208,7 @@ class NNFormer(nn.Module):
         return functional.softplus(self.head(hidden).squeeze(-1).float())
 
     def embedded(self, batch: Batch | PackedBatch) -> Tensor:
-        """Embed the graphs by equation 4: ``(B, L, C)``, tokens first."""
+        """Return the embeddings ``(B, L, C)`` of equation 4, tokens first."""
         config = self.config
         parts = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:
@@ -236,19 +229,19 @@ class NNFormer(nn.Module):
         return normed
 
     def check(self, batch: Batch | PackedBatch) -> None:
-        """Raise a GraphError for unsupported graphs, without reading tensors."""
+        """Raise a GraphError if the model does not support the graphs."""
         config, largest = self.config, batch.largest
         if largest >= config.operations:
-            raise GraphError(f"operation index {largest} in a graph; this model reads 0 to {config.operations - 1}")
+            raise GraphError(f"a graph has operation index {largest}; this model supports 0 to {config.operations - 1}")
         reads_token = config.readout == "class_token"
         if reads_token and batch.most_nodes >= config.max_nodes:
             raise GraphError(
-                f"a graph has {batch.most_nodes} nodes; this model was built for at most {config.max_nodes - 1}, one"
-                f" less than its max_nodes: fit it with max_nodes={batch.most_nodes + 1} or more"
+                f"a graph has {batch.most_nodes} nodes; this model supports at most {config.max_nodes - 1}: fit it with"
+                f" max_nodes={batch.most_nodes + 1} or more"
             )
         if reads_token and isinstance(batch, PackedBatch):
             raise GraphError(
-                "packed graphs need a model with readout sum, this one has class_token; give dense batches"
+                "packed graphs need a model with readout sum or logarithm, not class_token; give padded batches"
             )
         costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
@@ -256,16 +249,16 @@ class NNFormer(nn.Module):
             got = getattr(batch, name)
             if expected and (got is None or got.shape[-1] != expected):
                 count = "none" if got is None else str(got.shape[-1])
-                raise GraphError(f"graphs have {count} {name}; this model reads {expected} of them")
+                raise GraphError(f"graphs have {count} {name}; this model expects {expected}")
 
 
 def one_hot(values: Tensor, length: int) -> Tensor:
-    """Return one-hot codes ``(..., length)`` float32; torch's function synchronises to check the values."""
+    """Return one-hot codes ``(..., length)`` in float32."""  # torch's function synchronises to check the values
     return (values.unsqueeze(-1) == torch.arange(length, device=values.device)).float()
 
 
 def sinusoids(values: Tensor, frequencies: int) -> Tensor:
-    """Return ``(..., 2 F)``: sine and cosine of v · 10000^(-j / F) for j = 0 .. F - 1, in turns."""
+    """Return sine and cosine of v · 10000^(-j / F) for j = 0 .. F - 1, interleaved: ``(..., 2 F)``."""
     rates = 10000.0 ** (-torch.arange(frequencies, device=values.device, dtype=torch.float32) / frequencies)
     angles = values.unsqueeze(-1).float() * rates
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)

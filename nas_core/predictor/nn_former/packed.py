@@ -1,4 +1,4 @@
-"""Graphs packed into one row of nodes, with relatives as pairs, at a cost that is linear in edges."""
+"""Graphs packed into one row of nodes without padding, with attention over pairs of nodes (a sparse matrix)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
 LARGEST = 60.0
-"""Largest score whose exponentials float32 can sum a million times."""
+"""Maximum score; exponentials of larger ones might overflow in float32."""
 
 
 @dataclass(frozen=True)
 class Transposed:
-    """The (row, column) pairs of a packed sparse matrix, sorted by column."""
+    """Entries of :class:`Pairs`, sorted by column."""
 
     rows: Tensor
     """``(P,)`` int64"""
     starts: Tensor
     """``(T,)`` first entry of each column"""
     order: Tensor
-    """``(P,)`` index of each pair in row order"""
+    """``(P,)`` index of each entry in :class:`Pairs`"""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """True entries of a matrix over T nodes, in row order."""
+    """P pairs of T nodes: the True entries of a sparse matrix, sorted by row."""
 
     rows: Tensor
     """``(P,)`` int64, ascending"""
@@ -48,7 +48,7 @@ class Pairs:
 
     @classmethod
     def of(cls, matrix: csr_array, device: torch.device | str, trained: bool = True) -> Pairs:
-        """Read a sparse matrix, with or without the part for gradients."""
+        """Return the pairs of a sparse matrix; gradients need ``trained=True``."""
         matrix.sort_indices()
         columns, rows = matrix.indices, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
@@ -63,21 +63,21 @@ class Pairs:
         return cls(upload(rows), upload(columns), upload(matrix.indptr[:-1]), transposed)
 
     def sum(self, x: Tensor) -> Tensor:
-        """Sum x ``(T, C)`` over the columns of each row: ``(T, C)``."""
+        """Return, for each row, the sum of x ``(T, C)`` over its columns: ``(T, C)``."""
         result: Tensor = _Sum.apply(x, self)  # type: ignore[no-untyped-call]
         return result
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-        """Apply softmax attention of one head from each row to its columns: ``(T, D)`` each -> ``(T, D)``."""
+        """Return softmax attention ``(T, D)`` of one head, from each row to its columns."""
         result: Tensor = _Attention.apply(q, k, v, self, dropout)  # type: ignore[no-untyped-call]
         return result
 
     def row_sums(self, values: Tensor) -> Tensor:
-        """Sum ``(P,)`` over the pairs of each row: ``(T,)``; no gradient."""
+        """Return the sums ``(T,)`` of values ``(P,)`` over the pairs of each row, without gradient."""
         return _bags(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
 
     def below_largest(self, scores: Tensor) -> Tensor:
-        """Subtract each row's maximum from ``(P,)`` where exponentials would overflow float32."""
+        """Subtract the maximum of each row from scores ``(P,)`` if their exponentials would overflow."""
         if on_host(scores.device) and bool((scores.abs() < LARGEST).all()):
             return scores
         largest = scores.new_zeros(len(self.starts))
@@ -86,7 +86,6 @@ class Pairs:
 
 
 def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Return the weighted sums of x over columns ``starts[i]`` to ``starts[i + 1]``."""
     if not len(columns):
         return x.new_zeros(len(starts), x.shape[1])
     return functional.embedding_bag(columns, x, starts, mode="sum", per_sample_weights=weights)
@@ -105,8 +104,6 @@ class _Sum(torch.autograd.Function):
 
 
 class _Attention(torch.autograd.Function):
-    """Attention over pairs, with scores and probabilities in float32."""
-
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs, dropout: float) -> Tensor:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
@@ -139,20 +136,20 @@ class _Attention(torch.autograd.Function):
 
 
 PACKED_FROM = 64
-"""Least mean number of nodes for packing."""
+"""Minimum mean number of nodes for which graphs are packed."""
 
 
 def packable(config: NNFormerConfig) -> bool:
-    """Return whether the model supports packed graphs."""
+    """Return whether a model with these settings supports packed graphs."""
     return config.readout != "class_token"
 
 
 @dataclass(frozen=True)
 class PackedTopology:
-    """Masks and sums of packed graphs, as :class:`Topology` for padded ones."""
+    """Attention masks and neighbour sums of packed graphs, as :class:`Topology` for padded graphs."""
 
     heads: tuple[Pairs, ...]
-    """For each quarter of the heads, including the node itself; empty: all nodes of the graph"""
+    """Attention mask of each quarter of the heads; empty: all nodes of a graph"""
     splits: tuple[Pairs, ...]
     """Children and parents"""
     sizes: tuple[int, ...]
@@ -166,11 +163,11 @@ class PackedTopology:
         device: torch.device | str = "cpu",
         trained: bool = True,
     ) -> PackedTopology:
-        """Build the topology from edges ``(E, 2)`` of the union of all graphs.
+        """Return the topology of graphs with edges ``(E, 2)``, numbered over all graphs.
 
         Args:
-            sizes: nodes of each graph.
-            trained: False: omit what only gradients need.
+            sizes: number of nodes of each graph.
+            trained: True if gradients are needed.
         """
         forward = ones_at(edges, (sum(sizes), sum(sizes)))
         backward = csr_array(forward.T)
@@ -185,7 +182,7 @@ class PackedTopology:
         )
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
-        """Attend ``(1, T, 3 C)`` -> ``(1, T, C)``."""
+        """Apply masked attention ``(1, T, 3 C)`` -> ``(1, T, C)``."""
         split = projected[0].view(projected.shape[1], 3, heads, -1)
         if not self.heads:
             graphs = torch.split(split.permute(1, 2, 0, 3), list(self.sizes), 2)
@@ -200,18 +197,18 @@ class PackedTopology:
         return torch.cat(outputs, -1)[None]
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Sum ``(1, T, C)`` over relatives, once per split."""
+        """Return the sums of ``(1, T, C)`` over children and over parents."""
         return tuple(pairs.sum(x[0])[None] for pairs in self.splits)
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """B graphs with their T nodes in one row; fields as in :class:`Batch`, with 1 for B."""
+    """B graphs with their T nodes in one row; node features have shape ``(1, T, ...)``."""
 
     ops: Tensor
     """``(1, T)``"""
     edges: NDArray[np.int64]
-    """``(E, 2)`` numbered over all nodes"""
+    """``(E, 2)`` nodes numbered over all graphs"""
     sizes: Tensor
     """``(B,)``"""
     attributes: Tensor | None
@@ -220,10 +217,11 @@ class PackedBatch:
     static: Tensor | None
     """``(B, F)``"""
     lengths: tuple[int, ...]
-    """Sizes as host values"""
+    """Number of nodes of each graph"""
     largest: int
+    """Largest operation index"""
     graphs: Pairs | None
-    """Nodes of each graph; None on the host"""
+    """Nodes of each graph; None on the CPU"""
 
     @classmethod
     def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> PackedBatch:
@@ -256,12 +254,12 @@ class PackedBatch:
 
 
 def ones_at(places: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
-    """Return a sparse matrix with ones at row and column ``(P, 2)``."""
+    """Return a sparse matrix with ones at rows and columns ``(P, 2)``."""
     return csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=shape)
 
 
 def numbered(graphs: Graphs) -> NDArray[np.int64]:
-    """Return edges ``(E, 2)`` with nodes numbered over all graphs."""
+    """Return the edges ``(E, 2)`` of all graphs, with nodes numbered over all graphs."""
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
     return edges

@@ -1,4 +1,4 @@
-"""Forward passes recorded as CUDA graphs, which launch hundreds of small kernels at once."""
+"""Recording of forward passes as CUDA graphs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from nas_core.device import uncollected
 from nas_core.predictor.nn_former.batch import Batch
 
 GRAPHED = 512
-"""Graphs per recorded pass."""
+"""Number of graphs in a recorded pass."""
 WARM_UP = 3
 _RECORDING = threading.Lock()
-"""Lock of recordings: the start of one synchronises the device, which would break another thread's."""
+"""Lock held while recording; a recording synchronises the device, which breaks that of another thread."""
 
 
 class RecordedForward:
-    """Recorded forward pass over up to ``graphs`` graphs of ``nodes`` nodes.
-
-    A pass runs in the caller's stream of the device. All passes share memory and wait for one another.
+    """Recorded forward pass over up to ``graphs`` graphs of ``nodes`` nodes, for one thread at a time.
 
     Args:
-        forward: ``Batch -> (B,)`` without copies to the host or data-dependent shapes.
+        forward: function from a batch to predictions ``(B,)``, without copies to the CPU or data-dependent shapes.
 
     Raises:
         RuntimeError: torch cannot record the pass.
@@ -59,7 +57,6 @@ class RecordedForward:
 
     @torch.inference_mode()
     def __call__(self, batch: Batch) -> Tensor:
-        """Predict ``(B,)``."""
         count = len(batch.ops)
         with self._alone, torch.cuda.device(self._device):
             stream = torch.cuda.current_stream(self._device)

@@ -1,4 +1,4 @@
-"""Fast inference of a trained NN-Former, on each distinct graph once."""
+"""Fast inference of a trained NN-Former, once for each distinct graph."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packab
 from nas_core.predictor.nn_former.recording import GRAPHED
 
 CHUNK_TOKENS = 5000
-"""Positions per chunk of :class:`FrozenDense` on a CPU; their activations fit a second-level cache."""
+"""Nodes and tokens per chunk of :class:`FrozenDense` on a CPU."""
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
 """Nodes per chunk of other models and of packed graphs: on the CPU, and on an accelerator."""
 SENT = 16 * 2**20
-"""Bytes of adjacency matrices per transfer to an accelerator: 300,000 cells of seven nodes."""
+"""Bytes of adjacency matrices per transfer to an accelerator."""
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -31,13 +31,10 @@ def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[n
 
 
 class Scorer:
-    """Trained model with frozen weights; later changes of the weights have no effect.
-
-    Small graphs of one size share a batch (:class:`FrozenDense`), large graphs are packed (:class:`FrozenPacked`).
-    Models that neither supports run unchanged.
+    """Trained NN-Former for fast inference. Later changes of its weights have no effect.
 
     Args:
-        precision: precision of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
+        precision: fp32, tf32, bf16, fp16, or auto: bf16 if the device supports it, otherwise fp32.
 
     Raises:
         ConfigError: the model's device does not support the precision.
@@ -54,7 +51,7 @@ class Scorer:
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Predict ``(G,)``, equal to the model within the precision, with one synchronisation."""
+        """Return predictions ``(G,)``."""
         if len(graphs) == 1 and self.dense is not None:  # searches ask one by one
             return self.dense(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
@@ -68,7 +65,7 @@ class Scorer:
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
-        """Yield the indices of graphs that are computed together."""
+        """Yield the indices of the graphs of each batch."""
         host = on_host(self.device)
         nodes = CHUNK_NODES if host else CHUNK_NODES_THERE
         if self._packs(graphs):

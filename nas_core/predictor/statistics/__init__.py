@@ -1,1 +1,1 @@
-"""Accuracy models on statistics of graphs."""
+"""Accuracy models on graph statistics, such as counts of operations and paths."""

@@ -1,4 +1,4 @@
-"""Additive model of graphs: a weight per kind of operation, and per kind and place."""
+"""Additive model of graphs: a sum of weights of their operations."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ UNSCALED = TargetScale((), ())
 
 @dataclass(frozen=True)
 class Counts:
-    """Columns that count the operations of graphs: by kind, then by kind and place."""
+    """Columns that count operations of graphs: by operation index, then by operation index and attribute value."""
 
     kinds: NDArray[np.int64]
-    """``(K,)`` ascending operation indices of the training graphs; all others count as one more kind"""
+    """``(K,)`` ascending operation indices of the training graphs; all others are counted together"""
     levels: tuple[NDArray[np.float32], ...]
-    """Counted values of each attribute; of the node's index if graphs of one size have no attributes"""
+    """Counted values of each attribute; without attributes, of the node index if all graphs have one size"""
 
     @classmethod
     def of(cls, graphs: Graphs) -> Counts:
@@ -46,7 +46,7 @@ class Counts:
 
     @property
     def few(self) -> int:
-        """Return the number of columns by kind alone."""
+        """Number of columns that count by operation index only."""
         return len(self.kinds) + 1
 
     def describe(self, graphs: Graphs) -> Array:
@@ -79,11 +79,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class AdditiveConfig:
-    """Settings of the additive model: none."""
+    """Settings of :class:`AdditivePredictor`, which has none."""
 
 
 class AdditivePredictor(AccuracyModel):
-    """Sum of a weight per operation, for latencies; milliseconds to fit, good from ten graphs on."""
+    """Sum of a weight per operation, for latencies and at least ten graphs; fits in milliseconds."""
 
     name = "additive"
     config_class = AdditiveConfig
@@ -105,7 +105,7 @@ class AdditivePredictor(AccuracyModel):
         return predicted, self._deviation * self._units(predicted)
 
     def _units(self, predicted: Array) -> Array:
-        """Return the units of errors: those of positive targets are relative."""
+        # errors of positive targets are relative
         return predicted if float(self._model.least) > 0 else np.ones(len(predicted))
 
     def header(self) -> dict[str, Any]:

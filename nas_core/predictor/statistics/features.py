@@ -1,4 +1,4 @@
-"""Statistics of graphs: operations, edges and paths by kind of operation, features, and a prior."""
+"""Statistics of graphs: counts of operations, edges and paths, and node features."""
 
 from __future__ import annotations
 
@@ -20,11 +20,17 @@ from nas_core.predictor.statistics.operation_features import FEATURES, operation
 Array = NDArray[np.float64]
 FAR = 1e9
 MOST_KINDS = 6
-"""Largest number of kinds with all sets; above, single kinds, all but one, and all."""
+"""Maximum number of operation types for which all sets are used."""
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
-    """Return sets ``(S, kinds)`` of the ascending kinds of inner nodes."""
+    """Return S sets of operation types, as masks ``(S, kinds)``.
+
+    These are all sets, or, for more than :data:`MOST_KINDS` types, single types, all types but one, and all types.
+
+    Args:
+        inner: ascending types of nodes other than input and output.
+    """
     if len(inner) <= MOST_KINDS:
         chosen = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
     else:
@@ -37,12 +43,12 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
 
 
 MOST_LEVELS = 64
-"""Largest number of values of an attribute that is counted by value."""
+"""Maximum number of values of an attribute whose values are counted."""
 MOST_COUNTS = 4096
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
-    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted."""
+    """Return, for each of A attributes ``(nodes, A)``, the values that are counted."""
     levels = [np.unique(column) for column in attributes.T]
     counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
     while sum(map(len, counted)) * kinds > MOST_COUNTS:
@@ -52,21 +58,21 @@ def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.fl
 
 
 def level_counts(column: Array, kinds: Array, levels: NDArray[np.float32]) -> Array:
-    """Count the operations of each kind with each value of an attribute ``(G, N)``: ``(G, V K)``."""
+    """Return the numbers of operations ``(G, V K)`` with each of V values of an attribute, by K operation types."""
     equal = (column[..., None].astype(np.float32) == levels).astype(np.float64)
     counts: Array = np.einsum("gnv,gnk->gvk", equal, kinds).reshape(len(column), -1)
     return counts
 
 
 def sums_per_kind(values: Array, kinds: Array) -> Array:
-    """Return sum and mean ``(G, 2 A K)`` of values ``(G, N, A)`` by kind."""
+    """Return sum and mean ``(G, 2 A K)`` of A values of nodes ``(G, N, A)``, by K operation types."""
     sums = np.einsum("gna,gnk->gak", values, kinds)
     means = sums / np.maximum(kinds.sum(1), 1)[:, None]
     return np.concatenate([sums.reshape(len(values), -1), means.reshape(len(values), -1)], 1)
 
 
 def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
-    """Return sum and mean ``(G, 4 K)`` by kind of the longest paths to and from a node."""
+    """Return sum and mean ``(G, 4 K)`` of the lengths of the longest paths to and from a node, by operation type."""
     count, width = present.shape
     before, after = np.zeros((count, width)), np.zeros((count, width))
     for node in range(1, width):
@@ -86,22 +92,22 @@ def padded(graphs: Graphs, values: NDArray[np.float32], width: int) -> Array:
 
 
 CELLS = 2**26
-"""Largest table of statistics, in numbers: 512 MiB."""
+"""Maximum number of values in a table of statistics (512 MiB)."""
 
 
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
-    """Return statistics ``(G, F)`` of graphs in topological order, about operations³ of them.
+    """Return statistics ``(G, F)`` of graphs in topological order.
 
-    They count operations, pairs and triples of operations along edges, edges of each operation, operations next to the
-    first and last node, and over all paths between these: their number, lengths, and operations of each kind.
+    They count operations, pairs and triples of operations along edges, edges of each operation, neighbours of the first
+    and last node, and paths between these, with their lengths and operations.
 
     Args:
-        operations: number of kinds, above all indices.
+        operations: number of operation types.
     """
     if len(graphs.ops) and int(graphs.ops.max()) >= operations:
-        raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {operations - 1}")
+        raise GraphError(f"a graph has operation index {int(graphs.ops.max())}; expected 0 to {operations - 1}")
     if (graphs.edges[:, 0] >= graphs.edges[:, 1]).any():
-        raise GraphError("an edge leads backward in the order of nodes; give graphs in topological order")
+        raise GraphError("an edge leads to an earlier node; give graphs in topological order")
     chunk = max(1, min(20_000, CELLS // operations**3))
     parts = [
         np.concatenate(list(_parts(graphs[start : start + chunk], operations)), 1)
@@ -159,21 +165,20 @@ def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np
 
 
 FEW = 8
-"""Largest number of operation indices that all count as kinds, including unseen ones."""
+"""Maximum number of operation indices for which unseen ones have columns too."""
 READ = ("attributes", "shapes", "costs", "static")
 CHUNK = 5_000
-"""Graphs per chunk; fewer for many kinds of operations or large graphs."""
+"""Maximum number of graphs per chunk."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds of operations, sets of them, and values of attributes, which define the columns of statistics."""
+    """Operation types, sets of them, and attribute values, which define the columns of graph statistics."""
 
     kinds: NDArray[np.int64]
-    """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all up to the largest
-    if they are few. All others count as one more kind."""
+    """``(K,)`` ascending operation indices with own columns; all others share one more type"""
     sets: NDArray[np.bool_]
-    """``(S, K + 1)`` sets of kinds for statistics of paths"""
+    """``(S, K + 1)`` sets of operation types for statistics of paths"""
     levels: tuple[NDArray[np.float32], ...]
     """Counted values of each attribute"""
     widths: tuple[int, ...]
@@ -199,7 +204,7 @@ class Vocabulary:
 
     @property
     def counted(self) -> range:
-        """Return the columns that count operations by kind and value of an attribute."""
+        """Columns that count operations by type and attribute value."""
         kinds, counts = len(self.kinds) + 1, sum(map(len, self.levels))
         first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * self.widths[0])
         return range(first, first + counts * kinds)
@@ -215,7 +220,7 @@ class Vocabulary:
                 ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
                 for widths in (self.widths, graph_widths)
             )
-            raise GraphError(f"graphs with these features of nodes and networks: {have}; it learned from graphs: {had}")
+            raise GraphError(f"graphs have the features {have}; the predictor was fitted to graphs with {had}")
         place = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
         ops = np.where(self.kinds[place] == graphs.ops, place, len(self.kinds)).astype(np.int16)
         by_kind = replace(graphs, ops=ops)
@@ -277,11 +282,11 @@ LAST = 2**31
 
 @dataclass(frozen=True)
 class Description:
-    """Columns that describe a graph: of the prior, by descriptions of operations, and by operation index."""
+    """Columns of graph statistics: of a prior, of :func:`operation_features`, and of a :class:`Vocabulary`."""
 
     vocabulary: Vocabulary
     operations: tuple[Operation, ...] | None = None
-    """Descriptions of the operations of the training graphs, if available"""
+    """Descriptions of the operations of the training graphs; None if there are none"""
     prior: Prior | None = None
 
     @classmethod
@@ -292,12 +297,12 @@ class Description:
 
     @property
     def of_prior(self) -> int:
-        """Return the number of columns of the prior; the first is its prediction."""
+        """Number of columns of the prior; the first is its prediction."""
         return 0 if self.prior is None else self.prior.width
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Return the groups of columns for processes: by descriptions of operations, and all."""
+        """Groups of columns for Gaussian processes: features of described operations (if any), and all columns."""
         all_columns = range(self.of_prior, LAST)
         return (
             (all_columns,)
@@ -324,7 +329,7 @@ class Description:
         return np.concatenate(parts, 1)
 
     def _described(self, graphs: Graphs) -> Graphs:
-        """Add missing descriptions of operations from the training graphs."""
+        """Return graphs with descriptions of operations, from the training graphs if they are missing."""
         assert self.operations is not None
         ops = np.unique(graphs.ops).tolist()
         table = graphs.operations or self.operations
@@ -332,7 +337,7 @@ class Description:
             learned, operation = (named[op] if op < len(named) else None for named in (self.operations, table))
             if learned and operation and learned != operation:
                 raise GraphError(
-                    f"operation {op} of these graphs is {operation}; of those that it learned from {learned}"
+                    f"operation {op} of these graphs is {operation}, but in the training graphs it is {learned}"
                 )
         all_operations = (*table, *self.operations[len(table) :])
         return replace(

@@ -1,4 +1,4 @@
-"""Gaussian processes and boosted trees on graph statistics, as parts of a predictor and as accuracy models."""
+"""Gaussian processes and boosted trees on graph statistics."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5
-"""Share of the statistics in each process (random subspaces, Ho 1998). All have the prior and the static features."""
+"""Fraction of the statistics in each Gaussian process (random subspaces, Ho 1998)."""
 CHUNK = 50_000
 UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0
-"""Pseudo-graphs of slope 0 that regularise the slope of a prior."""
+"""Number of pseudo-graphs with slope 0 that regularise the weight of a prior."""
 FADES = 100.0
-"""Number of training graphs that halves the slope of a prior."""
+"""Number of training graphs that halves the weight of a prior."""
 FEW = 64
-"""Largest number of graphs for one joint boosted model; for more, the trees of one model fit the cache."""
+"""Maximum number of graphs for which the boosted models are joined into one, to save calls."""
 FOLD_MEMBERS = 2
-"""Most processes, and most boosted models, in a fit for a held-out fold."""
+"""Maximum number of Gaussian processes, and of boosted models, in the fit for a held-out fold."""
 
 
 @dataclass(frozen=True)
 class StatisticsModel:
-    """Several :class:`GaussianProcess`, each on a random half of the statistics, and several :class:`BoostedTrees`."""
+    """Gaussian processes, each on a random half of the graph statistics, and boosted trees."""
 
     processes: tuple[GaussianProcess, ...]
     columns: tuple[Tensor, ...]
@@ -60,9 +60,9 @@ class StatisticsModel:
     mean: float
     deviation: float
     slope: float = 0.0
-    """Factor of the prior's prediction, in standard deviations of the targets"""
+    """Weight of the prior, in standard deviations of the targets"""
     additive: Additive | None = None
-    """Additive model, if attributes are counted by value, and there are both processes and trees"""
+    """Additive model, if attribute values are counted and there are both Gaussian processes and trees"""
 
     @classmethod
     def fit(
@@ -75,7 +75,7 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> StatisticsModel:
-        """Fit graphs to targets ``(G,)``; arguments as in :meth:`fit_out_of_fold`."""
+        """Fit graphs to targets ``(G,)``, with arguments as in :meth:`fit_out_of_fold`."""
         no_fold = np.zeros(0, np.int64)
         return cls.fit_out_of_fold(graphs, targets, processes, trees, seed, no_fold, prior=prior, scale=scale)[0]
 
@@ -95,9 +95,11 @@ class StatisticsModel:
         """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
 
         Args:
-            fold: ``(G,)`` fold of each graph, predicted by smaller models that are fitted to the other folds.
-            progress: its loss is the mean squared error so far, in variances of the targets.
-            scale: scale between the user's targets and those of the fit.
+            processes: number of Gaussian processes.
+            trees: number of boosted tree models.
+            fold: ``(G,)`` fold of each graph.
+            progress: callback; its loss is the mean squared error relative to the variance of the targets.
+            scale: map between targets and scaled targets.
         """
         description = Description.of(graphs, prior)
         statistics = description.describe(graphs)
@@ -124,7 +126,7 @@ class StatisticsModel:
     def of_statistics(
         cls, description: Description, statistics: Array, targets: Array, processes: int, trees: int, seed: int
     ) -> StatisticsModel:
-        """Fit processes and trees to statistics ``(G, F)``."""
+        """Fit Gaussian processes and trees to statistics ``(G, F)``."""
         mean, deviation = float(targets.mean()), float(targets.std()) or 1.0
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
@@ -158,12 +160,12 @@ class StatisticsModel:
         return [_group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
     def predict(self, graphs: Graphs) -> Array:
-        """Predict scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
+        """Return predicted scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
         chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        """Predict from statistics ``(B, F)``."""
+        """Return predictions as :meth:`predict`, from statistics ``(B, F)``."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:
@@ -209,7 +211,7 @@ class StatisticsModel:
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
-    """Return the group of columns of a process; the first half has descriptions of operations."""
+    """Return the index in ``description.groups`` of the columns of a Gaussian process."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
 
@@ -242,32 +244,32 @@ class _Settings:
 
 @dataclass(frozen=True)
 class GaussianProcessConfig(_Settings):
-    """Settings of Gaussian processes."""
+    """Settings of :class:`GaussianProcessPredictor`."""
 
     processes: int = 8
-    """Gaussian processes, each on half of the statistics; a single one reads all."""
+    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale of the targets: none, mean or normal (by rank)."""
 
 
 @dataclass(frozen=True)
 class BoostedTreesConfig(_Settings):
-    """Settings of boosted trees."""
+    """Settings of :class:`BoostedTreesPredictor`."""
 
     trees: int = 8
-    """Number of boosted models with different seeds."""
+    """Number of boosted tree models with different seeds."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale of the targets: none, mean or normal (by rank)."""
 
 
 @dataclass(frozen=True)
 class StatisticsConfig(_Settings):
-    """Settings of processes and trees."""
+    """Settings of :class:`StatisticsPredictor`."""
 
     processes: int = 8
-    """Gaussian processes, each on half of the statistics; a single one reads all."""
+    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
     trees: int = 8
-    """Boosted models."""
+    """Number of boosted tree models with different seeds."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale of the targets: none, mean or normal (by rank)."""
 
@@ -310,7 +312,7 @@ class StatisticsPredictor(AccuracyModel):
 
 
 class GaussianProcessPredictor(StatisticsPredictor):
-    """Gaussian processes on graph statistics; good with a hundred graphs."""
+    """Gaussian processes on graph statistics, for about a hundred graphs."""
 
     name = "gaussian-process"
     config_class = GaussianProcessConfig

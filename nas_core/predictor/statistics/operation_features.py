@@ -1,4 +1,4 @@
-"""Features of networks with the same meaning in every search space, from descriptions of operations."""
+"""Features of networks that have the same meaning in every search space, from descriptions of operations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nas_core.graph.io_nodes import open_ended, with_ends
 
 Array = NDArray[np.float64]
 CHANNELS = 32
-"""Assumed channels for the weights of depth-wise relative to full convolutions."""
+"""Assumed number of channels, for the number of weights of depth-wise relative to full convolutions."""
 QUANTITIES = (
     "convolutions", "weights", "receptive field", "spatial", "pooling", "identities", "average pooling", "halvings",
     "doublings",
 )  # fmt: skip
-"""Weights are in squares of the channels. The receptive field is a layer's contribution at its own resolution. Halvings
-are of the resolution, doublings of the channels."""
+"""Quantities of an operation. Weights are relative to the squared number of channels. Halvings are of the resolution,
+doublings of the channels."""
 CLASSES = ("spatial", "pointwise", "pooling", "identity")
 
 
@@ -62,7 +62,7 @@ def _weights(operation: Operation) -> float:
 
 @dataclass(frozen=True)
 class Ways:
-    """Padded graphs in topological order, in which only the first node has no parent."""
+    """Paths through padded graphs in topological order, in which only the first node has no parent."""
 
     edges: NDArray[np.bool_]
     """``(G, N, N)``"""
@@ -70,7 +70,7 @@ class Ways:
     """``(G,)`` last node of each graph"""
 
     def parents(self) -> Iterator[tuple[int, Array, NDArray[np.bool_]]]:
-        """Yield each node but the first, its parents ``(G, n)``, and where it has any ``(G,)``."""
+        """Yield each node n but the first, a mask of its parents ``(G, n)``, and whether it has any ``(G,)``."""
         for node in range(1, self.edges.shape[1]):
             linked = self.edges[:, :node, node]
             yield node, linked.astype(np.float64), np.asarray(linked.any(1))
@@ -79,7 +79,7 @@ class Ways:
         return values[np.arange(len(values)), self.last].astype(np.float64)
 
     def count(self, allowed: NDArray[np.bool_]) -> Array:
-        """Count the paths from the first node to the last over allowed nodes ``(G, N)``: ``(G,)``."""
+        """Return the number of paths ``(G,)`` from the first to the last node over allowed nodes ``(G, N)``."""
         ways = np.zeros(allowed.shape)
         ways[:, 0] = 1.0
         for node, parents, _ in self.parents():
@@ -87,21 +87,21 @@ class Ways:
         return self.at_last(ways)
 
     def of_last(self, values: Array) -> Array:
-        """Return the mean of values ``(G, N, ...)`` over the parents of the last node."""
+        """Return the mean of values of nodes ``(G, N, ...)`` over the parents of the last node."""
         into = self.at_last(self.edges.transpose(0, 2, 1))
         return np.asarray(np.einsum("gn,gn...->g...", into, values) / np.maximum(into.sum(1), 1)[:, None])
 
 
 @dataclass(frozen=True)
 class Along:
-    """Sums of quantities ``(G, N, Q)`` along paths from the first node to each node, inclusive."""
+    """Sums of quantities ``(G, N, Q)`` along the paths from the first node to each node."""
 
     mean: Array
     """Mean over all paths"""
     most: Array
     least: Array
     walk: Array
-    """Mean over random walks from a node back to its parents"""
+    """Mean over random walks from a node to its parents"""
 
     @classmethod
     def of(cls, ways: Ways, values: Array) -> Along:
@@ -121,15 +121,16 @@ class Along:
 
 
 def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets: NDArray[np.bool_]) -> Array:
-    """Return statistics ``(G, 6 S)`` for sets of kinds ``(S, K)`` and graphs in topological order.
+    """Return six statistics of graphs in topological order for each set of operation types ``(G, 6 S)``.
 
-    They are the longest path, 0 without any, one over the shortest, edges from the first and to the last node, and mean
-    edges into and out of a node.
+    They are, for nodes of these types: length of the longest path, inverse length of the shortest path, number of edges
+    from the first and to the last node, and mean number of edges into and out of a node.
 
     Args:
-        edges: ``(G, N, N)``.
-        kinds: ``(G, N, K)`` one-hot kinds; 0 for padding.
+        edges: ``(G, N, N)`` adjacency matrices.
+        kinds: ``(G, N, K)`` one-hot operation types; 0 for padding.
         last: ``(G,)`` last node of each graph.
+        sets: ``(S, K)`` masks of operation types.
     """
     count, width, _ = kinds.shape
     rows, members = np.arange(count), sets.T.astype(np.float64)
@@ -166,7 +167,7 @@ SETS = {
     "spatial": (0, 3), "pointwise": (1, 3), "convolutions": (0, 1, 3), "pooling": (2, 3), "identity": (3,),
     "spatial and pooling": (0, 2, 3), "pointwise and pooling": (1, 2, 3),
 }  # fmt: skip
-"""Sets of classes of operations that a path may have, by name."""
+"""Sets of :data:`CLASSES` that a path may contain, by name."""
 _BY = ("longest way by", "shortest way by", "starts with", "ends with", "edges into each", "edges out of each")
 _SHARES = ("ways without spatial", "ways without convolutions", "ways without pooling")
 _ENDS = ("ends after spatial", "ends after convolutions", "ends at pooling", "ends at spatial", "ends at convolutions")
@@ -180,15 +181,15 @@ _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("recep
 
 
 def operation_features(graphs: Graphs) -> Array:
-    """Return features ``(G, F)``, named by :data:`FEATURES`.
+    """Return the features ``(G, F)`` of graphs that :data:`FEATURES` names.
 
     Raises:
-        GraphError: descriptions of operations are missing.
+        GraphError: the graphs have no descriptions of operations.
     """
     if graphs.operations is None:
         raise GraphError(
-            "nothing says what the operations of these graphs do; readers of benchmarks do, and"
-            " nas_core.graph.described(graphs, ['input', 'conv3x3', ..]) for graphs of your own"
+            "the graphs have no descriptions of their operations; use a reader of a benchmark, or add them with"
+            " nas_core.graph.described(graphs, ['input', 'conv3x3', ..])"
         )
     described(graphs, graphs.operations)
     features = np.zeros((len(graphs), len(FEATURES)))
@@ -240,7 +241,7 @@ def _shares(ways: Ways, values: Array) -> Iterator[Array]:
 
 
 def _costs(ways: Ways, values: Array) -> Array:
-    """Return logarithms of :data:`COSTS`; a node has the most channels and the smallest resolution of its parents."""
+    # a node has the maximum channels and the minimum resolution of its parents
     channels, edge = np.ones(values.shape[:2]), np.ones(values.shape[:2])
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")

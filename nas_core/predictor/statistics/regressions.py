@@ -21,12 +21,11 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 CLIP = 5.0
-"""Bound of standardised statistics, for outliers."""
+"""Maximum absolute value of standardised statistics."""
 HALVES = -0.5 / math.log(2)
-"""Factor for exp(-d² / 2) as a power of 2 of d²: torch's exp2 is three times as fast as exp except on Intel's
-processors."""
+"""Factor for exp(-d² / 2) as a power of 2; torch's exp2 is faster than exp on most processors."""
 ROWS, POINTS = 2048, 256
-"""Graphs and points of a kernel block: 2 MiB, about a second-level cache."""
+"""Graphs and training points of a kernel block."""
 
 
 def tensors_of(part: Any) -> dict[str, Tensor]:
@@ -35,11 +34,11 @@ def tensors_of(part: Any) -> dict[str, Tensor]:
 
 STEPS, RATE = 150, 0.05
 LARGEST = 600
-"""Most points for the fit of length scales."""
+"""Maximum number of training graphs for the fit of length scales."""
 MOST = 5000
-"""Most points for predictions, a random subset of more: the kernel takes 8 bytes times the square of their number."""
+"""Maximum number of training graphs for predictions; of more, a random subset."""
 PRIOR = 4.0
-"""Precision of the normal prior on logarithms of length scales; its mean is that of the root of their number."""
+"""Precision of the normal prior on logarithms of length scales."""
 NOISE = 1e-6
 
 
@@ -47,7 +46,7 @@ NOISE = 1e-6
 class GaussianProcess:
     """Gaussian process with a squared exponential plus linear kernel and a length scale per statistic.
 
-    Fitted by maximum marginal likelihood (Rasmussen and Williams 2006, 5.1).
+    The fit maximises the marginal likelihood (Rasmussen and Williams 2006, 5.1).
     """
 
     mean: Tensor
@@ -65,7 +64,7 @@ class GaussianProcess:
 
     @classmethod
     def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> GaussianProcess:
-        """Fit statistics ``(G, F)`` to targets ``(G,)`` of about zero mean and unit variance."""
+        """Fit statistics ``(G, F)`` to targets ``(G,)`` with mean about 0 and variance about 1."""
         values, standard_targets = (
             torch.from_numpy(np.asarray(statistics, np.float64)),
             torch.from_numpy(np.asarray(targets, np.float64)),
@@ -88,7 +87,7 @@ class GaussianProcess:
         return cls(mean, deviation, rates, variances, points, weights)
 
     def predict(self, statistics: Array) -> Array:
-        """Predict posterior means ``(B,)`` from statistics ``(B, F)``."""
+        """Return posterior means ``(B,)`` from statistics ``(B, F)``."""
         means: Array = KernelSums.of([self], [torch.arange(len(self.mean))])(statistics)[0]
         return means
 
@@ -101,7 +100,7 @@ def _kernel(points: Tensor, variances: Tensor) -> Tensor:
 
 
 def _near(points: Tensor, inner: Tensor) -> Tensor:
-    """Return squared exponentials ``(G, G)`` of distances, from the inner products of points."""
+    """Return squared exponentials ``(G, G)`` of distances, from inner products ``(G, G)``."""
     lengths = points.square().sum(1)
     distances = (lengths[:, None] + lengths).sub_(inner, alpha=2).clamp_(min=0)
     return distances.mul_(HALVES).exp2_()
@@ -148,13 +147,10 @@ def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class KernelSums:
-    """Posterior means of P Gaussian processes of G points and F statistics each, computed together.
-
-    Statistics are standardised in float64. Kernels are computed in float32, with exponents as matrix products.
-    """
+    """Posterior means of P Gaussian processes, each with G training points and F statistics, computed together."""
 
     columns: Tensor
-    """``(P F,)`` statistics of each process"""
+    """``(P F,)`` columns of the statistics of each process"""
     mean: Tensor
     """``(P F,)``"""
     factor: Tensor
@@ -162,7 +158,7 @@ class KernelSums:
     rates: Tensor
     """``(P F,)`` 1 / length scale"""
     points: Tensor
-    """``(P, F + 2, G)`` float32: points times -2 :data:`HALVES`, then 1, then their squared length times it"""
+    """``(P, F + 2, G)`` float32: scaled points, then 1, then their scaled squared length"""
     weights: Tensor
     """``(P, G, 1)`` float32, for the squared exponential kernels"""
     slopes: Tensor
@@ -171,7 +167,7 @@ class KernelSums:
     @classmethod
     @torch.no_grad()
     def of(cls, processes: Sequence[GaussianProcess], columns: Sequence[Tensor]) -> KernelSums:
-        """Join processes of equal shapes, each with its statistics ``(F,)``."""
+        """Join Gaussian processes of equal shapes, each with its columns ``(F,)``."""
         points = torch.stack([process.points for process in processes]).mT
         ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * HALVES
         variances = torch.stack([process.variances for process in processes])
@@ -188,7 +184,7 @@ class KernelSums:
 
     @torch.inference_mode()
     def __call__(self, statistics: Array) -> Array:
-        """Predict posterior means ``(P, B)`` from statistics ``(B, all)``."""
+        """Return posterior means ``(P, B)`` from all statistics ``(B, F)``."""
         means = np.empty((len(self.points), len(statistics)))
         for start in range(0, len(statistics), ROWS):
             means[:, start : start + ROWS] = self._means(torch.from_numpy(statistics[start : start + ROWS])).numpy()
@@ -204,7 +200,7 @@ class KernelSums:
         return torch.stack([self._sums(i, inputs[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
 
     def _sums(self, process: int, inputs: Tensor) -> Tensor:
-        """Sum the squared exponentials of one process, block by block: ``(B,)``."""
+        """Return the weighted sums of squared exponentials ``(B,)`` of one Gaussian process, block by block."""
         count = self.points.shape[-1]
         total = torch.zeros(len(inputs), 1)
         for start in range(0, count, POINTS):
@@ -227,12 +223,12 @@ TREE_SETTINGS = {
     "num_threads": 1,  # a hundred graphs are too few for more
     "verbose": -1,
 }
-"""Chosen on validation accuracies of NAS-Bench-101 and -201 with 100 to 4,236 training graphs."""
+"""Settings of LightGBM, chosen on validation accuracies of NAS-Bench-101 and -201."""
 
 
 @dataclass(frozen=True)
 class BoostedTrees:
-    """Boosted trees of LightGBM, as text in its format."""
+    """Boosted trees of LightGBM, as text in LightGBM's format."""
 
     text: str
 
@@ -258,7 +254,7 @@ class BoostedTrees:
         return lightgbm.Booster(model_str=self.text)
 
     def predict(self, statistics: Array) -> Array:
-        """Predict ``(B,)`` from statistics ``(B, F)``, on torch's number of threads."""
+        """Return predictions ``(B,)`` from statistics ``(B, F)``, with torch's number of threads."""
         if not len(statistics):
             return np.zeros(0)
         return np.asarray(self.booster.predict(statistics, num_threads=torch.get_num_threads()), np.float64)
@@ -272,7 +268,7 @@ class BoostedTrees:
 
 
 class Forest:
-    """Several boosted models joined into one: for few graphs, the call dominates the time."""
+    """Several boosted models joined into one, which is faster for few graphs."""
 
     def __init__(self, models: Sequence[BoostedTrees]) -> None:
         import lightgbm
@@ -284,7 +280,7 @@ class Forest:
         self._booster, self._models = lightgbm.Booster(model_str=head + trees + tails[0]), len(models)
 
     def predict(self, statistics: Array) -> Array:
-        """Predict the mean ``(B,)`` of the models from statistics ``(B, F)``."""
+        """Return the mean prediction ``(B,)`` of the models from statistics ``(B, F)``."""
         return np.asarray(self._booster.predict(statistics, num_threads=1), np.float64) / self._models
 
 
@@ -294,12 +290,12 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 PENALTIES = np.logspace(-6, 4, 41)
-"""In mean squares of the columns"""
+"""Ridge penalties, relative to the mean square of the columns"""
 SHARPNESS = 0.25
-"""Exponent of the errors in the shares of candidates, per graph. Chosen on latencies of 10 and 50 graphs on four
-devices of NAS-Bench-201 and seven of FBNet."""
+"""Exponent of the errors in the weights of candidate regressions, per graph."""
+# Chosen on latencies of 10 and 50 graphs on four devices of NAS-Bench-201 and seven of FBNet.
 LEAST = 1 / 3
-"""Lower bound of predictions of an additive model of positive targets, in the smallest target."""
+"""Minimum prediction for positive targets, as a fraction of the smallest target."""
 
 
 @dataclass(frozen=True)
@@ -313,15 +309,17 @@ class Additive:
     least: Tensor
     """``()`` lower bound of predictions"""
     points: Tensor
-    """``(2, P)`` points of the scale between targets and learned values; P is 0 for the identity"""
+    """``(2, P)`` points of the :class:`TargetScale`; P is 0 for the identity"""
 
     @classmethod
     def fit(cls, counts: Array, learned: Array, scale: TargetScale, first: int = 0) -> tuple[Additive, Array]:
-        """Fit counts ``(G, F)`` to scaled targets ``(G,)``; return the model and leave-one-out predictions.
+        """Fit counts ``(G, F)`` to scaled targets ``(G,)``; return the model and leave-one-out predictions ``(G,)``.
 
-        Graphs of equal counts are held out together. The regressions differ in penalty, in columns (all, the
-        ``first``, the others), and for targets above 0 in the error (absolute or relative). Their shares decrease with
-        their leave-one-out errors, in closed form (Golub, Heath and Wahba 1979).
+        The regressions differ in penalty, columns, and error (absolute or relative). Their weights decrease with their
+        leave-one-out errors (Golub, Heath and Wahba 1979). Graphs of equal counts are held out together.
+
+        Args:
+            first: number of columns that also form a regression of their own, as do the others; 0: none.
         """
         targets = scale.restore(learned)
         positive = bool(targets.min() > 0)
@@ -340,7 +338,7 @@ class Additive:
         return cls(torch.from_numpy(weights), constant, lowest, points), scale.learn(np.maximum(left_out, least))
 
     def predict(self, counts: Array) -> Array:
-        """Predict scaled targets ``(B,)`` from counts ``(B, F)``."""
+        """Return predicted scaled targets ``(B,)`` from counts ``(B, F)``."""
         values = np.maximum(counts @ self.weights.numpy() + float(self.offset), float(self.least))
         return TargetScale.from_json(self.points.tolist()).learn(values)
 
@@ -351,7 +349,7 @@ def _columns(count: int, first: int) -> list[slice]:
 
 
 def _shares(errors: Array, exponent: float) -> Array:
-    """Return shares ``(K,)`` that decrease with errors, the smallest of which may be 0."""
+    """Return weights ``(K,)`` with sum 1 that decrease with errors ``(K,)``."""
     logarithms = -exponent * np.log(np.maximum(errors, 1e-9 * max(float(errors.max()), 1e-300)))
     shares = np.exp(logarithms - logarithms.max())
     return np.asarray(shares / shares.sum())
@@ -365,7 +363,14 @@ def _within(counts: Array, columns: slice, targets: Array, squares: Array) -> tu
 
 
 def mean_ridge(inputs: Array, targets: Array, squares: Array | None = None) -> tuple[Array, float, Array]:
-    """Return weights ``(F,)``, offset and leave-one-out predictions ``(G,)`` of the mean ridge over penalties."""
+    """Fit a weighted mean of ridge regressions with all :data:`PENALTIES`.
+
+    Args:
+        squares: ``(G,)`` weights of the squared errors; None: equal weights.
+
+    Returns:
+        Weights ``(F,)``, offset and leave-one-out predictions ``(G,)``.
+    """
     weights, offsets, left_out, errors = ridge_path(
         inputs, targets, np.ones(len(targets)) if squares is None else squares
     )
@@ -380,7 +385,7 @@ def ridge_path(counts: Array, targets: Array, squares: Array) -> tuple[Array, Ar
         squares: ``(G,)`` weights of the squared errors.
 
     Returns:
-        Weights ``(P, F)``, offsets ``(P,)``, leave-one-out predictions ``(P, G)`` and their sums of squares ``(P,)``.
+        Weights ``(P, F)``, offsets ``(P,)``, leave-one-out predictions ``(P, G)`` and sums of squared errors ``(P,)``.
     """
     distinct, inverse = np.unique(counts, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)

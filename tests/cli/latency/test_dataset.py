@@ -45,6 +45,6 @@ def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data.graphs.static is not None
     assert data.graphs.static[:, 0].tolist() == [row["settings"]["batch"] for row in rows]
     code, _, err = run(capsys, *arguments, "--networks", 2)
-    assert code == 2 and "was begun with setting most_batch = 4" in err
+    assert code == 2 and "was created with setting most_batch = 4" in err
     code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
     assert code == 0 and "1 networks differ by" in out

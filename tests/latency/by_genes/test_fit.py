@@ -65,10 +65,10 @@ def test_quality_by_hand():
 @pytest.mark.parametrize(
     ("count", "coverage", "options", "expected"),
     [
-        (6, 100 * 2 / 6, 100.0, ["coverage is 33 %, 2 of 6 measurements", "only 6 measurements"]),
-        (24, 100 * 18 / 24, 100.0, ["coverage is 75 %, 18 of 24"]),
+        (6, 100 * 2 / 6, 100.0, ["coverage is 33 %: 2 of 6 measurements", "only 6 measurements"]),
+        (24, 100 * 18 / 24, 100.0, ["coverage is 75 %: 18 of 24"]),
         (24, 100 * 20 / 24, 100.0, []),  # likely by chance
-        (24, 95.8, 97.0, ["3.0 % of the space's options occur in no measurement"]),
+        (24, 95.8, 97.0, ["3.0 % of the space's options occur in no training measurement"]),
         (24, 95.8, math.nan, []),
     ],
 )

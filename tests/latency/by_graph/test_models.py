@@ -93,7 +93,7 @@ def test_a_priced_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
     assert predicted == pytest.approx(counts * ratio)
     assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
     assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), predicted)
-    with pytest.raises(ConfigError, match="not a predictor by itself"):
+    with pytest.raises(ConfigError, match="not an accuracy predictor"):
         check_unpriced(inner, path)
 
 
@@ -105,7 +105,7 @@ def test_files_of_the_published_model_are_predictors(tmp_path: Path) -> None:
     assert predictor.predict(data.graphs).tolist() == pytest.approx(model.predict(data.graphs).tolist())
     assert check_unpriced(predictor, path).fitted
     CountsModel().fit(data).save(path)
-    with pytest.raises(DataError, match="not a predictor by itself"):
+    with pytest.raises(DataError, match="not an accuracy predictor"):
         NNFormerPredictor.load(path)
 
 

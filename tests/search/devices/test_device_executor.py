@@ -73,7 +73,7 @@ def test_an_architecture_that_kills_its_workers_is_recorded_as_failed(
     records = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     (failed,) = [record for record in records if "error" in record]
     assert failed["key"] == victim.key
-    assert failed["error"] == "two workers were lost over it, the last on cpu"
+    assert failed["error"] == "two workers died computing it, the last on cpu"
 
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-"""Measurement of networks of several families into a folder."""
+"""Latency measurement of random networks of several families."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _REFERENCE = {
     "large_kernel": 5,
     "stages": [[[32, 48, 64, 8, 16, 16]] * 2, [[96, 48, 104, 8, 24, 32]] * 2, [[128, 80, 160, 16, 64, 64]]],
 }
-"""Settings of the GoogLeNet-like reference network: small and large layers, a few milliseconds."""
+"""Settings of the reference network, a GoogLeNet with small and large layers."""
 _FIRST_PASSES = 20
 _MOST_BROKEN = 30
 _MOST_DRAWS = 50
 _AGREE = 0.02
-"""Largest relative difference between the outputs of two runtimes."""
+"""Maximum relative difference between the outputs of two runtimes."""
 _FEW_PASSES = 3
 
 _RANGES = {
@@ -57,44 +57,44 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSetConfig:
-    """Settings of a data set, in addition to a :class:`TimingConfig`."""
+    """Settings of a data set of measured networks, in addition to a :class:`TimingConfig`."""
 
     runtimes: tuple[str, ...] = RUNTIMES
     """Runtimes to measure: ``onnxruntime``, ``torch``, or both."""
     seed: int = 0
-    """Seed of the list of networks."""
+    """Seed of the random networks."""
     visits: int = 4
     """Measurements of each network, some seconds apart; four halve the noise."""
     together: int = 8
-    """Networks measured in turn, and lost if a run is killed."""
+    """Networks measured in turn; if the process is killed, they are measured again."""
     least_ms: float = 5.0
-    """Least time between two passes of the reference; faster networks run several times."""
+    """Minimum time in ms between two passes of the reference network; a faster network runs several times."""
     most_ms: float = 250.0
-    """Longest pass in any runtime; slower networks are skipped."""
+    """Maximum latency in ms in any runtime; slower networks are skipped."""
     most_batch: int = 1
-    """Largest batch size; each network has a random one."""
+    """Maximum batch size; each network has a random one."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
 
 
 class PlannedNetwork(NamedTuple):
-    """Name and settings of a network."""
+    """Random network to be measured."""
 
     name: str
     """Family and number, such as vgg_0007."""
     family: Family
     settings: Settings
-    """Settings after a round trip through JSON."""
+    """Settings as read from JSON."""
 
 
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
-    """Return the first ``count`` networks for a seed, from each family in turn.
+    """Return ``count`` distinct random networks for a seed, from each family in turn.
 
-    With ``most_batch`` above 1, each has a random ``batch`` up to it, unless its family fixes that.
+    Each has a random batch size up to ``most_batch``, unless its family has a fixed one.
 
     Raises:
-        ConfigError: a family had no new network in 50 draws.
+        ConfigError: a family gave no new network in 50 draws.
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1")
@@ -115,7 +115,7 @@ def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNet
                 break
         else:
             raise ConfigError(
-                f"family {family.name!r} had no new network after {len(drawn)} in {_MOST_DRAWS} draws: ask for fewer"
+                f"family {family.name!r} gave no new network in {_MOST_DRAWS} draws after {len(drawn)}; lower the count"
             )
         yield PlannedNetwork(f"{family.name}_{len(drawn):04d}", family, json.loads(text))
         drawn.add(text)
@@ -129,7 +129,7 @@ def collect_networks(
     config: NetworkSetConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Measure networks until the folder has ``count``, including skipped ones; a second call continues.
+    """Measure random networks until the folder has ``count``, including skipped ones. A second call continues.
 
     Raises:
         ConfigError: the folder has other settings or another machine, or another process writes to it.
@@ -175,13 +175,13 @@ def collect_networks(
                 if len(dataset.rows) >= _MOST_BROKEN and all("error" in row for row in dataset.rows[-_MOST_BROKEN:]):
                     raise NasExtError(
                         f"the last {_MOST_BROKEN} networks were skipped, the last one because of:"
-                        f" {dataset.rows[-1]['error']}; remove the cause, and begin another folder than {path}"
+                        f" {dataset.rows[-1]['error']}; remove the cause, and give another folder than {path}"
                     )
     return dataset
 
 
 def dataset_lock(folder: Path) -> AbstractContextManager[int]:
-    """Lock the folder against measurements by other processes."""
+    """Lock a folder against measurements by other processes."""
     lock = folder / "dataset.lock"
     return file_lock(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
@@ -196,18 +196,16 @@ def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, Net
 def remeasure_networks(
     path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure ``count`` networks of these families in the folder a second time, with the folder's settings.
-
-    The second measurements are appended to ``again.jsonl`` in the folder.
+    """Measure ``count`` networks of a folder a second time, and append the results to ``again.jsonl`` in the folder.
 
     Args:
-        progress: report on stderr; None: a bar on a terminal, else one line per minute.
+        progress: True: a bar; False: nothing; None: a bar on a terminal, otherwise one line per minute.
 
     Returns:
-        By runtime, second / first latencies, both relative to the reference.
+        Second / first latency of the networks by runtime, both relative to the reference network.
 
     Raises:
-        ConfigError: the folder was published or measured on another machine.
+        ConfigError: the latencies of the folder were published, or measured on another machine.
         DataError: the folder has fewer networks, or no network can be measured.
     """
     dataset = NetworkSet.read(path)
@@ -222,8 +220,8 @@ def remeasure_networks(
     rows = [row for row in dataset.measured(config.runtimes[0]) if row["family"] in by_name]
     if count > len(rows):
         raise DataError(
-            f"{path} holds {len(rows)} measured networks of families {', '.join(by_name)}, {count} were requested;"
-            " request fewer, or other --families"
+            f"{path} holds {len(rows)} measured networks of families {', '.join(by_name)}, but the count is {count};"
+            " give a lower count, or other --families"
         )
     chosen = {rows[i]["name"]: rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)}
     planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in chosen.items()]
@@ -248,10 +246,10 @@ def remeasure_networks(
 
 
 class LoadedNetwork:
-    """Network that is exported and loaded in every runtime, measured a few passes at a time.
+    """Network that is loaded in every runtime; each call of :meth:`visit` measures it.
 
     Raises:
-        NasExtError: it is too slow, or an output is not finite or differs between runtimes.
+        NasExtError: the network is too slow, or an output is not finite or differs between runtimes.
     """
 
     def __init__(self, planned: PlannedNetwork, config: NetworkSetConfig, timing: TimingConfig) -> None:
@@ -319,7 +317,7 @@ def _visited(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, LoadedNetwork | str]]:
-    """Yield each network after all visits, or the reason for a failure."""
+    """Measure networks in turn, and yield each with its measurements or the reason of a failure."""
     outcomes: dict[str, LoadedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:

@@ -16,19 +16,19 @@ from nas_core.optional import require
 
 OPSET = 17
 KEPT = 1024
-"""Largest integer tensor kept in the file, in elements; an operator may need it as a shape."""
+"""Maximum number of elements of an integer tensor that stays in the file; operators need some as shapes."""
 KEPT_FLOATS = 16
-"""Largest floating-point constant kept in the file, in elements."""
+"""Maximum number of elements of a floating-point constant that stays in the file."""
 ABSENT = "weights-left-out.bin"
-"""Name of the external file of the weights, which does not exist."""
+"""External file of the removed weights in the ONNX file; it does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
 
 
 @torch.no_grad()
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Set the statistics of every batch norm from one pass, and return its outputs.
+    """Set the statistics of every batch norm from one pass, and return the outputs of this pass.
 
-    With random weights activations would otherwise explode, or shrink to denormal numbers, which are slow.
+    Otherwise, activations with random weights would explode, or shrink to denormal numbers, which are slow.
     """
     hooks = [
         module.register_forward_pre_hook(_take_statistics)
@@ -61,7 +61,7 @@ def input_names(count: int) -> list[str]:
 
 
 def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> bytes:
-    """Export a network with all its outputs by tracing, three times as fast as torch's newer exporter."""
+    """Export a network to ONNX by tracing."""  # three times as fast as torch's newer exporter
     require("onnx", "exporting networks", "onnx")
     file: Any = io.BytesIO()  # unknown to the signature of torch.onnx.export
     with warnings.catch_warnings(), torch.no_grad():
@@ -80,7 +80,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> 
 
 
 def without_weights(content: bytes) -> bytes:
-    """Replace large tensors of an ONNX model by references to an external file."""
+    """Replace large tensors of an ONNX model by references to an external file that does not exist."""
     onnx = require("onnx", "exporting networks", "onnx")
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}

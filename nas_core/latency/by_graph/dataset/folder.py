@@ -1,8 +1,8 @@
-"""Folders of measured networks: a journal with ONNX files without weights, and the NNLQP release.
+"""Folders of measured networks with ONNX files without weights, and the NNLQP data set.
 
-NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. Its columns are id, ONNX
-file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test. Without a
-stage, the last tenth of each family (200) is held out.
+NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. The columns of the table
+are id, ONNX file, batch size, latency in ms, family, platform, and, in ``gt_stage.txt`` of NAR-Former V2, train or
+test. With ``gt.txt``, the last tenth of each family is the test set.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class NetworkSet:
-    """Folder with one row per network.
+    """Folder of measured networks, with one row per network.
 
     Rows have ``name``, ``family``, ``settings``, ``time`` (seconds since 1970), and either ``error`` or ``seconds``
     (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (counts of unknown
-    operators) and ``measured``. This has for each runtime ``corrected_ms`` (drift divided out), ``raw_ms``, ``std_ms``,
-    ``mad_ms``, ``reference_ms``, ``relative`` (to the reference; also of each of the ``visits``), ``at_a_time`` (passes
-    timed together; all times are of one) and ``clock_states``.
+    operators) and ``measured``. ``measured`` has for each runtime ``corrected_ms`` (corrected for changes of machine
+    speed), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms``, ``relative`` (latency / reference), ``visits``
+    (``relative`` of each measurement), ``at_a_time`` (passes timed together; times are of one pass) and
+    ``clock_states``.
     """
 
     path: Path
@@ -66,7 +67,7 @@ class NetworkSet:
         machine: Mapping[str, Any],
         reference_ms: Mapping[str, float],
     ) -> NetworkSet:
-        """Create a folder with its header."""
+        """Create a folder and write the header of its journal."""
         dataset = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
         make_folder(dataset.path / "onnx")
         header = {"format": _FORMAT, "version": _VERSION, "settings": dataset.settings, "machine": dataset.machine}
@@ -75,7 +76,7 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read the journal of a folder.
+        """Read a folder of measured networks.
 
         Raises:
             DataError: the folder is missing or damaged.
@@ -86,15 +87,15 @@ class NetworkSet:
             settings, machine = dict(header["settings"]), dict(header["machine"])
             reference = {name: float(value) for name, value in header["reference_ms"].items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{journal}, line 1 is damaged ({error}); restore it or measure anew") from None
+            raise DataError(f"{journal}, line 1 is damaged ({error}); restore it or measure again") from None
         for number, row in enumerate(rows, start=2):
             if not _is_valid(row, reference):
-                raise DataError(f"{journal}, line {number} is damaged; remove the line, its network is measured anew")
+                raise DataError(f"{journal}, line {number} is damaged; remove the line, its network is measured again")
         return cls(Path(path), settings, machine, reference, rows)
 
     @classmethod
     def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
-        """Return the folder, checked for these settings and machine, or None if it does not exist."""
+        """Read an existing folder and check its settings and machine; return None if there is no folder."""
         if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
             return None
         dataset = cls.read(path)
@@ -102,14 +103,14 @@ class NetworkSet:
         return dataset
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError if networks under these settings may not be added."""
+        """Raise a ConfigError if the folder has other settings or another machine."""
         check_conditions(self.path, (self.settings, self.machine), (settings, machine), "folder")
 
     def onnx_path(self, name: str) -> Path:
         return self.path / "onnx" / f"{name}.onnx"
 
     def append(self, row: Mapping[str, Any], content: bytes | None = None) -> None:
-        """Add one network: its ONNX file ``content``, then its row."""
+        """Add the row of a network, after writing its ONNX file with the bytes ``content``."""
         if content is not None:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
@@ -146,7 +147,7 @@ def _is_valid(row: Mapping[str, Any], runtimes: Iterable[str]) -> bool:
 
 
 def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
-    """Return the latest repeated measurement of each network by name, as under ``measured`` in its row."""
+    """Return the latest repeated measurement of each network by name, in the form of ``measured`` in a row."""
     path = dataset.path / AGAIN
     names = {row["name"] for row in dataset.rows if "error" not in row}
     lines = read_jsonl(path) if path.exists() else []
@@ -154,20 +155,20 @@ def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str
 
 
 def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
-    """Read the networks of a folder of ``nas-ext latency dataset`` in measurement order.
+    """Read the networks of a folder of ``nas-ext latency dataset`` in the order of measurement.
 
-    Latencies are in the machine's median state, with drift divided out. The last tenth of each family is held out.
-    The graphs are kept as ``graphs-RUNTIME.npz`` in the folder.
+    Latencies are corrected for changes of machine speed. The last tenth of each family is held out. The graphs are
+    cached in the file ``graphs-RUNTIME.npz`` in the folder.
 
     Raises:
-        DataError: the folder is damaged, or holds no measured network.
-        ConfigError: it was not measured in that runtime.
+        DataError: the folder is damaged, or has no measured network.
+        ConfigError: the networks were not measured in this runtime.
     """
     dataset = NetworkSet.read(folder)
     rows = dataset.measured(runtime)
     if not rows:
         raise DataError(
-            f"{folder} holds no measured network among {len(dataset.rows)}; 'nas-ext latency dataset' adds them"
+            f"{folder} has no measured network among {len(dataset.rows)}; run 'nas-ext latency dataset' to add some"
         )
     skipped = [(row["name"], row["error"]) for row in dataset.rows if "error" in row]
     state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
@@ -210,12 +211,11 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     """Load measured networks.
 
     Args:
-        path: folder of ``nas-ext latency dataset``, the NNLQP release, or an .npz file of
-            :meth:`NetworkLatencies.save`.
-        runtime: runtime of the latencies, for a folder with several.
+        path: folder of ``nas-ext latency dataset``, folder of NNLQP, or .npz file of :meth:`NetworkLatencies.save`.
+        runtime: runtime of the latencies, if the folder has several.
 
     Raises:
-        DataError: the path is missing or of another kind.
+        DataError: the path is missing or is none of these.
     """
     source = Path(path)
     if (source / JOURNAL).exists():
@@ -231,7 +231,7 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
 
 
 def measured_on(path: str | Path) -> dict[str, Any] | None:
-    """Return the machine of a folder of ``nas-ext latency dataset``, else None."""
+    """Return the machine of a folder of ``nas-ext latency dataset``; None for other data."""
     return NetworkSet.read(path).machine if (Path(path) / JOURNAL).exists() else None
 
 
@@ -248,10 +248,10 @@ class NnlqpRow(NamedTuple):
 
 
 def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
-    """Read the rows of ``gt.txt`` or ``gt_stage.txt``, in order.
+    """Read NNLQP's table ``gt.txt`` or ``gt_stage.txt``.
 
     Raises:
-        DataError: a row is malformed, or there is none.
+        DataError: a row is malformed, or the table is empty.
     """
     lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
     cells = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
@@ -273,10 +273,10 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
 
 
 def read_nnlqp(folder: str | Path) -> NetworkLatencies:
-    """Read all networks of a folder of NNLQP as graphs, in minutes; unreadable ones are recorded as skipped.
+    """Read the graphs and latencies of NNLQP, which takes minutes. Networks that cannot be read are skipped.
 
     Raises:
-        DataError: there is no table, a malformed row, or no readable network.
+        DataError: there is no table, a row is malformed, or no network can be read.
     """
     root = Path(folder)
     rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))

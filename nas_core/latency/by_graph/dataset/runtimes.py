@@ -1,4 +1,4 @@
-"""Workloads for a network in onnxruntime or torch."""
+"""Execution of a network in onnxruntime or torch, for latency measurement."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class NetworkWorkload:
     """Network in a runtime, with inputs and outputs on the device.
 
     Args:
-        run: runs one pass.
-        outputs: runs one pass and returns its outputs.
-        conditions: precision, and use of CUDA graphs.
+        run: function that runs one pass.
+        outputs: function that runs one pass and returns the outputs.
+        conditions: precision, and True if CUDA graphs are used.
     """
 
     at_a_time = 1
-    """Passes timed together as one."""
+    """Number of passes timed together."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class NetworkWorkload:
 
 
 def torch_workload(network: nn.Module, inputs: Sequence[Tensor], timing: TimingConfig) -> NetworkWorkload:
-    """Return a workload that runs the network in torch without compilation."""
+    """Return a workload that runs a network in torch, without compilation."""
     half = half_type(timing.precision)
     network.to(timing.device, half)
     run = functools.partial(network, *(x.to(timing.device, half if x.is_floating_point() else None) for x in inputs))
@@ -69,7 +69,7 @@ def torch_workload(network: nn.Module, inputs: Sequence[Tensor], timing: TimingC
 
 
 def onnx_workload(content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> NetworkWorkload:
-    """Return a workload that runs an ONNX file in onnxruntime with all optimisations; TF32 only in ``tf32``."""
+    """Return a workload that runs an ONNX model, given as bytes, in onnxruntime with all optimisations."""
     runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
     device, index = torch.device(timing.device).type, device_index(timing.device)
     options = runtime.SessionOptions()
@@ -118,10 +118,10 @@ def provider_options(timing: TimingConfig) -> dict[str, str]:
 
 
 def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, Any]:
-    """Return the versions of the runtimes.
+    """Return the version of onnxruntime if it is among the runtimes.
 
     Raises:
-        ConfigError: a runtime is unknown, or onnxruntime does not support the timing.
+        ConfigError: a runtime is unknown, or onnxruntime does not support the timing settings.
     """
     for name in runtimes:
         if name not in RUNTIMES:
@@ -130,8 +130,8 @@ def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, A
         return {}
     if half_type(timing.precision) is not None or timing.cuda_graphs or timing.clock == "device":
         raise ConfigError(
-            f"precision {timing.precision}, clock {timing.clock}{', cuda_graphs' * timing.cuda_graphs}: onnxruntime is"
-            " measured in fp32 or tf32, with clock wall or cpu and without cuda_graphs; change that, or"
-            " --set runtimes=torch"
+            f"onnxruntime does not support precision {timing.precision} with clock {timing.clock}"
+            f"{' and cuda_graphs' * timing.cuda_graphs}; give precision fp32 or tf32 and clock wall or cpu without"
+            " cuda_graphs, or --set runtimes=torch"
         )
     return {"onnxruntime": str(require("onnxruntime", "measuring in onnxruntime", "onnx").__version__)}

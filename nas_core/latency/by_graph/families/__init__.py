@@ -1,1 +1,1 @@
-"""Families of networks with random sizes, for data sets of latencies."""
+"""Families of networks with random sizes, whose latency is measured to train latency models."""

@@ -14,25 +14,25 @@ from nas_core.random_streams import own_streams
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
-"""Settings of one network, as data for JSON."""
+"""Settings of one network, as JSON data."""
 Built = tuple[nn.Module, tuple[Tensor, ...]]
-"""Network in evaluation mode, and inputs of batch 1."""
+"""Network, and its inputs with batch size 1."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Networks of one kind that differ in widths, depths, kernels and resolution."""
+    """Family of networks that differ in widths, depths, kernels and resolution."""
 
     name: str
     description: str
     sample: Callable[[np.random.Generator], Settings]
     build: Callable[[Settings], Built]
-    """Builds the network with random weights."""
+    """Function that builds a network with random weights."""
     batched: bool = True
-    """The first dimension of every input is a batch of any size."""
+    """True if the first dimension of every input is the batch size."""
 
     def network(self, settings: Settings) -> Built:
-        """Build a network, and its inputs repeated to the settings' ``batch``; deterministic."""
+        """Return a network in evaluation mode and inputs with batch size ``settings["batch"]``, with a fixed seed."""
         with own_streams(0):
             network, inputs = self.build(settings)
         if (batch := int(settings.get("batch", 1))) > 1:
@@ -50,7 +50,7 @@ def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
-    """Draw a multiple of ``step`` within the relative ``spread`` of ``channels``."""
+    """Draw a multiple of ``step`` that differs from ``channels`` by at most the fraction ``spread``."""
     return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
 
 

@@ -157,8 +157,8 @@ _INCEPTIONS = (
     ),
     ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
 )
-"""Channels at width 1, by stage: the 1x1 branch, the 3x3 branch's reduction and output, those of the 5x5 branch, and
-the pooled branch (Szegedy et al., "Going Deeper with Convolutions", CVPR 2015)."""
+"""Channels of each inception module by stage (Szegedy et al., CVPR 2015): 1x1 branch, reduction and output of the 3x3
+branch, the same of the 5x5 branch, pooling branch."""
 
 
 def _sample_googlenet(rng: np.random.Generator) -> Settings:
@@ -209,7 +209,7 @@ GOOGLENET = Family("googlenet", "inception modules: number, width of every branc
 
 
 class _Cell(nn.Module):
-    """Cell with four states; ``none`` is computed only for a state without other edges."""
+    """NAS-Bench-201 cell with four states."""
 
     def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ def _operation(name: str, channels: int) -> nn.Module:
 
 
 def _sample_nasbench201(rng: np.random.Generator) -> Settings:
-    """Draw a cell; in one of 40 the output does not depend on the input."""
+    # in one of 40 cells the output does not depend on the input
     for _ in range(50):
         ops = [int(op) for op in rng.integers(len(CHOICES), size=len(STATES))]
         if _reaches(ops):

@@ -18,7 +18,7 @@ CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, NASBENCH201, ENCODER, TRANSLATION)
 
 
 def network_families() -> dict[str, Family | MissingHostError]:
-    """Return all families by name, or the error of an adapter under its name."""
+    """Return all families by name; an adapter that cannot be imported has an error under its own name."""
     families: dict[str, Family | MissingHostError] = {family.name: family for family in CORE}
     for name, target in sorted(adapter_parts("network_families").items()):
         try:
@@ -29,10 +29,10 @@ def network_families() -> dict[str, Family | MissingHostError]:
 
 
 def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
-    """Return the families of those names (``all``, comma-separated, or a list), in the order of
-    :func:`network_families`.
+    """Return network families by name.
 
-    ``all`` omits those of adapters whose host is not installed.
+    Args:
+        names: names in a list or separated by commas; ``all``: every family whose framework is installed.
 
     Raises:
         UnknownChoiceError: a family is unknown.

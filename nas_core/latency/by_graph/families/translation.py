@@ -1,4 +1,4 @@
-"""Families of translation networks: encoders, and exported encoders and decoder steps with caches."""
+"""Families of translation networks: encoders, and decoder steps with caches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nas_core.space import Architecture, SearchSpace, translation_space, with_at
 
 _WORDS = 2000
 _FIRST_WORD = 4
-"""First token number after fairseq's special symbols."""
+"""First token index after fairseq's special symbols."""
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
@@ -23,7 +23,7 @@ _UNREAD = 8
 _LONGEST = 80
 """Longest sentence, in tokens."""
 _MOST_PAST = 60
-"""Longest prefix of a decoder step, in tokens; at least one, since a file cannot have an empty input."""
+"""Longest prefix of a decoder step, in tokens."""
 _MOST_ROWS = 8
 
 
@@ -31,7 +31,7 @@ class _Size(NamedTuple):
     embed_dims: tuple[int, ...]
     ffn_dims: tuple[int, ...]
     longest: int
-    """Longest encoder sentence, in tokens, for passes below 50 ms."""
+    """Longest encoder sentence in tokens, for passes below 50 ms."""
 
 
 _SIZES = {
@@ -42,7 +42,7 @@ _SIZES = {
 
 
 class _Encoder(nn.Module):
-    """Encoder from token numbers ``(1, S)`` to ``(1, S, C)``."""
+    """Encoder from token indices ``(1, S)`` to ``(1, S, C)``."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()

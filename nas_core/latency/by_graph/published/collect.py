@@ -1,4 +1,4 @@
-"""Tables of published latencies, and data set folders of them with graphs exported here."""
+"""Tables of published latencies, and folders with the exported graphs of their networks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nas_core.workers import WorkerPool
 RUNTIME = "torch"
 _UNKNOWN_FAMILY = "unknown"
 _PER_WORKER = 100
-"""Networks per worker process, which limits torch's memory of traced networks."""
+"""Networks per worker process; torch keeps memory of each traced network."""
 _COLUMNS = {
     "model": ("model",),
     "img_size": ("img_size", "infer_img_size"),
@@ -40,7 +40,7 @@ _COLUMNS = {
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Names of each column, including those of timm's ``benchmark-infer-*.csv``; the costs at the end are optional."""
+"""Names of each column, here and in timm's ``benchmark-infer-*.csv``; the last three are optional."""
 _COSTS = ("params_m", "gmacs", "macts")
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
@@ -48,13 +48,13 @@ _MAX_BYTES = 2**26
 
 @dataclass(frozen=True)
 class PublishedNetwork:
-    """Network of a table and the time of one pass."""
+    """Network in a table of published latencies."""
 
     model: str
     img_size: int
     batch_size: int
     step_ms: float
-    """Milliseconds of a whole batch."""
+    """Time of a pass of one batch."""
     params_m: float | None = None
     gmacs: float | None = None
     """Billion multiply-adds for one image."""
@@ -63,7 +63,7 @@ class PublishedNetwork:
 
     @property
     def name(self) -> str:
-        """Return a name that is unique for a device."""
+        """Name that is unique in the measurements of a device."""
         return f"{self.model}-{self.img_size}-b{self.batch_size}"
 
     @property
@@ -76,16 +76,16 @@ class PublishedNetwork:
 
 
 def read_published(path: str | Path, device: str | None = None) -> dict[str, list[PublishedNetwork]]:
-    """Read a CSV file, plain or gzipped, with a column ``device`` or, in timm's format, of one device.
+    """Read published latencies from a CSV file, plain or gzipped.
 
     Args:
-        device: name of the device of a file without that column; default: the file's name.
+        device: name of the device if the file has no column ``device``; None: the name of the file.
 
     Returns:
         Networks by device, in the order of the file.
 
     Raises:
-        DataError: a column is missing, a cell is no number above 0, or a network is repeated.
+        DataError: a column is missing, a cell is not a number above 0, or a network is repeated.
     """
     reader = csv.DictReader(io.StringIO(_text(path), newline=""))
     header = reader.fieldnames or []
@@ -117,7 +117,9 @@ def _text(path: str | Path) -> str:
                 content = file.read(_MAX_BYTES)
         return content.decode("utf-8-sig")
     except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is no CSV file, plain or compressed with gzip ({error})") from None
+        raise DataError(
+            f"{path} is not a CSV file, plain or compressed with gzip ({error}); give another file"
+        ) from None
 
 
 def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[str], float] = float) -> float:
@@ -133,20 +135,20 @@ def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[s
 
 
 class NetworkSource(Protocol):
-    """Builder of published networks by name; a framework adapter (host) has one as its attribute ``networks``."""
+    """Builder of published networks by name; attribute ``networks`` of the adapter of a framework."""
 
     name: str
     version: str
     opener: Opener
-    """Importable function, called once per worker with the arguments of
-    :func:`nas_core.latency.by_graph.published.export.exporting` without ``build``; it returns the result of that."""
+    """Importable function that each worker calls once; it calls
+    :func:`nas_core.latency.by_graph.published.export.exporting` with its keyword arguments and a ``build``."""
 
 
 def network_source(name: str) -> NetworkSource:
-    """Return the source of a host.
+    """Return the builder of published networks of a framework, such as timm.
 
     Raises:
-        MissingHostError: the host is not installed.
+        MissingHostError: the framework is not installed.
     """
     host = dict(each_host()).get(name)
     if host is None:
@@ -158,16 +160,16 @@ def network_source(name: str) -> NetworkSource:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedConfig:
-    """Selection of networks, and limits of an export."""
+    """Settings of a data set of published networks."""
 
     seed: int = 0
-    """Seed of the random order, which is nearly the same on all devices."""
+    """Seed of the random order of the networks."""
     most_seconds: float = 300.0
-    """Time limit of the export of one network."""
+    """Maximum time of the export of a network in s; slower ones are skipped."""
     most_memory_gb: float = 8.0
-    """Memory limit of the exporting process."""
+    """Memory limit of the exporting process in GB."""
     max_nodes: int = 5000
-    """Largest graph; larger networks are skipped."""
+    """Maximum number of graph nodes; larger networks are skipped."""
 
     def __post_init__(self) -> None:
         least = {"seed": 0, "most_seconds": 1, "most_memory_gb": 1, "max_nodes": 1}
@@ -183,15 +185,16 @@ def collect_published(
     config: PublishedConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Add networks with latencies published for a device until the folder has ``count``, including skipped ones.
+    """Export networks with published latencies until the folder has ``count``, including skipped ones.
 
-    A second call continues. Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published
-    milliseconds, plus ``published`` (costs in the table) and ``source``.
+    A second call continues. Rows are those of :class:`NetworkSet` with the published latency in runtime ``torch``, plus
+    ``published`` (costs in the table) and ``source``.
 
     Args:
-        table: networks by device; see :func:`read_published`.
-        device: name in the table; None: its only device.
-        progress: report on stderr; None: a bar on a terminal, else one line per minute.
+        table: networks by device, from :func:`read_published`.
+        device: device in the table; None: the only one.
+        count: number of networks; None: all.
+        progress: True: a bar; False: nothing; None: a bar on a terminal, otherwise one line per minute.
 
     Raises:
         ConfigError: the folder has other networks, or another process writes to it.
@@ -206,7 +209,7 @@ def collect_published(
         raise unknown_choice("device of the table", name, table)
     networks = table[name]
     if count is not None and not 1 <= count <= len(networks):
-        raise ConfigError(f"{count} networks were asked for; the table has {len(networks)} of {name}: give 1 to that")
+        raise ConfigError(f"count is {count}, but the table has {len(networks)} networks of {name}; give at most that")
     planned = sorted(networks, key=lambda network: _place(network, config.seed))[:count]
     digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
     settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
@@ -233,7 +236,7 @@ def collect_published(
                         advance(1)
     if all("error" in row for row in dataset.rows):
         last = dataset.rows[-1]["error"]
-        raise NasExtError(f"none of {len(dataset.rows)} networks can be exported; reason of the last: {last}")
+        raise NasExtError(f"none of {len(dataset.rows)} networks can be exported; the reason of the last is: {last}")
     return dataset
 
 

@@ -1,7 +1,6 @@
-"""ONNX export of published networks of any size, with weights that take no memory.
+"""ONNX export of published networks of any size, with weights that take no memory."""
 
-torch's meta device is no alternative: ordinary tensors, such as positions, cannot be combined with meta parameters.
-"""
+# torch's meta device is no alternative: ordinary tensors, such as positions, cannot be combined with meta parameters.
 
 from __future__ import annotations
 
@@ -28,26 +27,26 @@ from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
 _SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
-"""Tolerances for rounded published parameter counts: relative, and in millions."""
+"""Tolerances for published parameter counts: relative, and in millions."""
 _WAYS = ((True, True), (True, False), (False, True), (False, False))
-"""Pairs (any batch, constant folding), in the order of the attempts. Folding fails if a shape depends on a weight's
-shape, as with weights that are standardised in each pass."""
+"""Pairs (any batch, constant folding) of options, in the order of the attempts."""
+# Folding fails if a shape depends on a weight's shape, as with weights that are standardised in each pass.
 _TILL_KILLED = 3
-"""Multiple of the time limit, in processor time, after which the system ends a process that hangs in C code."""
+"""Multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code."""
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
 _VALUE, _STEP = 1e-2, 1e-6
-"""Value of the first parameter's elements, and its increment per parameter: the exporter would merge equal ones."""
+"""Value of the first parameter, and increment per parameter; the exporter would merge equal parameters."""
 _BATCH, _OUTPUT = "batch", "output"
 
 
 class NamedNetwork(NamedTuple):
-    """Network of a source."""
+    """Published network."""
 
     family: str
     """Python module of its code."""
     make: Callable[[float | None], tuple[nn.Module, tuple[Tensor, ...]]]
-    """Builds the network in evaluation mode with inputs of batch 1; of several variants, the one with about that many
-    million parameters."""
+    """Function that builds the network in evaluation mode, and inputs with batch size 1. Its argument, the published
+    million parameters, selects a variant of the network."""
 
 
 def exporting(
@@ -57,13 +56,13 @@ def exporting(
     most_memory_gb: float | None,
     max_nodes: int,
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function that writes the ONNX file of one item to a folder.
+    """Return a function that exports a published network to an ONNX file in a folder.
 
-    An item has ``name, model, img_size, batch_size`` and optionally ``params_m``. A result has ``family`` and either
-    ``error`` or the costs in a row of :class:`NetworkSet`.
+    Its argument has ``name, model, img_size, batch_size`` and optionally ``params_m``. Its result has ``family`` and
+    either ``error`` or the costs in a row of :class:`NetworkSet`.
 
     Args:
-        build: network from its name and image size, or None.
+        build: function that returns the network of a model name and image size, None for an unknown name.
         most_memory_gb: memory limit of this process; None: no limit.
     """
     if most_memory_gb is not None:
@@ -74,7 +73,7 @@ def exporting(
     def export(item: Mapping[str, Any]) -> dict[str, Any]:
         network = build(item["model"], item["img_size"])
         if network is None:
-            return {"family": ABSENT_FAMILY, "error": f"there is no model {item['model']!r}"}
+            return {"family": ABSENT_FAMILY, "error": f"model {item['model']!r} does not exist"}
         try:
             with _limited(most_seconds):
                 return {"family": network.family, **_costs(network, item, Path(folder), max_nodes)}
@@ -107,7 +106,7 @@ def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, Onnx
     params_m = sum(param.numel() for param in network.parameters()) / 1e6
     if published is not None and abs(params_m - published) > max(_SAME_PARAMS * published, _ROUNDED_M):
         raise NasExtError(
-            f"it has {params_m:.2f} M parameters here, {published:g} M where it was measured: the networks differ"
+            f"the network has {params_m:.2f} M parameters, but {published:g} M were published; it is another network"
         )
     failures: list[Exception] = []
     for any_batch, folding in _WAYS if batch == 1 else _WAYS[:2]:
@@ -158,7 +157,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Store one number for all elements of each parameter created in the block; writes to it have no effect."""
+    """Create parameters inside the block that store one number for all elements; writing to them has no effect."""
     register, numbers = nn.Module.register_parameter, itertools.count()
 
     def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
@@ -196,14 +195,12 @@ def _shares_memory(tensor: Tensor) -> bool:
 def exported_without_weights(
     network: nn.Module, inputs: Sequence[Tensor], batch: int = 1, folding: bool = True, any_batch: bool = True
 ) -> bytes:
-    """Export a network without its weights, for any batch from a pass of one input.
-
-    Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
+    """Export a network without its weights, with the graph of ``without_weights(exported(network, inputs))``.
 
     Args:
-        batch: first dimension of each input in the file.
+        batch: batch size in the file.
         folding: fold constants, and fuse normalisations into convolutions.
-        any_batch: trace for any batch; some networks do not allow it, and then ``batch`` is 1.
+        any_batch: trace with a dynamic batch size, which some networks do not support; False: ``batch`` must be 1.
     """
     onnx = require("onnx", "exporting networks", "onnx")
     names = input_names(len(inputs))
@@ -239,7 +236,7 @@ def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
 
 
 def _set_batch(graph: Any, batch: int) -> None:
-    """Set the first dimension of inputs and outputs, and remove the recorded shapes that depend on it."""
+    """Set the batch size of inputs and outputs, and remove the stored shapes that depend on it."""
     dependent = {value.name for value in graph.input}
     for node in graph.node:
         if not dependent.isdisjoint(node.input):

@@ -140,7 +140,7 @@ def test_plans_alternate_and_begin_alike() -> None:
     assert alone == [network for network in long if network.family is TWO], "whatever the other families are"
     three = Family("three", "", lambda rng: {"width": int(rng.integers(3))}, tiny.build)
     assert len(planned_networks([three], 3, seed=0)) == 3
-    with pytest.raises(ConfigError, match="'three' had no new network after 3 in 50 draws"):
+    with pytest.raises(ConfigError, match="'three' gave no new network in 50 draws after 3"):
         planned_networks([three], 4, seed=0)
 
 
@@ -183,7 +183,7 @@ def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> 
 
 
 def test_what_cannot_be_measured_again(folder: Path) -> None:
-    with pytest.raises(DataError, match="holds 3 measured networks of families one, 6 were requested"):
+    with pytest.raises(DataError, match="holds 3 measured networks of families one, but the count is 6"):
         remeasure_networks(folder, (ONE,), 6)
     broken = Family("two", "", TWO.sample, failing)
     with pytest.raises(DataError, match="can be measured again, the last one because of: ValueError: no network"):

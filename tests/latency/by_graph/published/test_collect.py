@@ -52,7 +52,7 @@ def test_rows(folder: Path) -> None:
     assert names != sorted(names, key=lambda name: name[4:]), "a sorted table would hold out the slowest"
     errors = {row["settings"]["model"]: row["error"] for row in networks.rows if "error" in row}
     assert sorted(errors) == BROKEN
-    assert errors["lost"] == "there is no model 'lost' (tiny 1.0)"
+    assert errors["lost"] == "model 'lost' does not exist (tiny 1.0)"
     assert errors["greedy"] == "it takes more memory than 8 GB (tiny 1.0)"
     assert "linalg_eigvals" in errors["foreign"] and "\n" not in errors["foreign"]
 
@@ -71,9 +71,9 @@ def test_what_models_learn(folder: Path) -> None:
 
 def test_what_does_not_fit_the_folder(folder: Path) -> None:
     published = read_published(folder / "t.csv")
-    with pytest.raises(ConfigError, match=r"99 networks were asked for; .* has 15 of i7"):
+    with pytest.raises(ConfigError, match=r"count is 99, but .* has 15 networks of i7"):
         collect_published(folder / "set", published, Source(), count=99)
-    with pytest.raises(ConfigError, match="was begun with setting seed = 0, now it is 1"):
+    with pytest.raises(ConfigError, match="was created with setting seed = 0, now it is 1"):
         collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
     with pytest.raises(ConfigError, match="published by tiny; give a folder measured"):
         remeasure_networks(folder / "set", (), 2)
@@ -86,7 +86,7 @@ def test_limits_of_one_network(tmp_path: Path) -> None:
     patient = exporting(build, str(tmp_path), 60, None, 3)
     assert "nodes, more than max_nodes = 3" in patient({**item, "model": "conv8"})["error"]
     other = patient({**item, "model": "conv8", "params_m": 0.5})
-    assert "0.00 M parameters here, 0.5 M where it was measured" in other["error"]
+    assert "0.00 M parameters, but 0.5 M were published" in other["error"]
     assert list(tmp_path.iterdir()) == []
 
 
