@@ -1,4 +1,4 @@
-"""Finalists of a search: selection, measurement against the limits, files."""
+"""Best architectures of a search: selection, latency measurement and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 FORMAT = "nas-ext/finalists"
 VERSION = 1
 TRIES = 4
-"""Largest number of further architectures measured above a limit."""
+"""Largest number of further architectures that may be measured above a limit."""
 
 Measure = Callable[[Sequence[Architecture]], Sequence[Mapping[str, Any]]]
 Evaluated = Mapping[Architecture, Mapping[str, float]]
@@ -30,19 +30,19 @@ Evaluated = Mapping[Architecture, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Finalist:
-    """Architecture chosen at the end of a search."""
+    """Architecture chosen at the end of a search, with its metrics."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
     best_of: tuple[str, ...] = ()
-    """Searches whose best architecture it is."""
+    """Names of the searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     over_limit: tuple[str, ...] = ()
-    """Searches of which it is the best by prediction, but whose limits its measured latency exceeds."""
+    """Names of the searches whose limits its measured latency exceeds, although its predicted latency meets them."""
 
     @property
     def file(self) -> str:
-        """Architecture file, relative to the run folder."""
+        """Path of its architecture file, relative to the run folder."""
         return f"finalists/{self.architecture.key}.json"
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +58,12 @@ class Finalist:
 
 
 def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: int) -> list[Finalist]:
-    """Return the best of each search, then architectures spaced evenly along the front, ``count`` in all."""
+    """Return the best architecture of each search, then others spaced evenly along the Pareto front.
+
+    Args:
+        best: name of a search -> its best architecture.
+        count: number of architectures in all; never fewer than those in ``best``.
+    """
     names: dict[Architecture, list[str]] = {}
     for name, entry in best.items():
         names.setdefault(entry.architecture, []).append(name)
@@ -75,7 +80,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with earlier measurements of the search, then other measured architectures."""
+    """Add measurements from an earlier ``finalists.json`` to the finalists; append its other measured architectures."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -84,7 +89,7 @@ def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated:
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of ``finalists.json``; empty if it is missing or damaged."""
+    """Return the entries of ``finalists.json``; empty if the file is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
     except DataError:
@@ -105,18 +110,18 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
 
 @dataclass(frozen=True)
 class Goal:
-    """Objective and limits of one search."""
+    """Minimised metric and limits of one search."""
 
     metric: str
     limits: Mapping[str, float]
-    """Limited metric -> largest value allowed."""
+    """Metric -> largest value allowed."""
 
     def allows(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether evaluated and predicted metrics have the objective and meet the limits."""
+        """Return True if the metrics include the minimised one and meet the limits."""
         return self.metric in metrics and all(metrics.get(n, np.inf) <= limit for n, limit in self.limits.items())
 
     def missed(self, finalist: Finalist) -> list[str]:
-        """Return the limits that measurements exceed, on the machine of the limits."""
+        """Return the metrics measured above their limits; empty if the limits are for another machine."""
         measured = finalist.measured if finalist.measured.get("same_machine") else {}
         return [name for name, limit in self.limits.items() if measured.get(name, -np.inf) > limit]
 
@@ -129,9 +134,13 @@ def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
 
 
 def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
-    """Return the finalists; the best of a search is the first one not measured above its limits.
+    """Mark as best of each search the architecture with the lowest metric that was not measured above the limits.
 
-    Those before it name the search in ``over_limit``; if all exceed the limits, the search has no best.
+    Better architectures that were measured above the limits get the name of the search in ``over_limit``. If all were,
+    the search has no best architecture.
+
+    Args:
+        searches: name of a search -> its metric and limits.
     """
     selected = list(finalists)
     for name, goal in searches.items():
@@ -156,10 +165,16 @@ def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> 
 def measure_finalists(
     finalists: Sequence[Finalist], evaluated: Evaluated, searches: Mapping[str, Goal], measure: Measure
 ) -> list[Finalist]:
-    """Measure the finalists, and further candidates while the best of a search exceeds a limit.
+    """Measure the latency of the finalists; while the best one of a search exceeds a limit, measure further candidates.
 
-    The next candidate is the best architecture whose prediction meets the limits after correction by the error of those
-    above. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
+    Predictions are first corrected by the relative errors of the architectures above the limit. The next candidate is
+    the best architecture that meets the limits by corrected prediction. At most :data:`TRIES` further architectures may
+    exceed a limit. Finalists with a measurement are not measured again.
+
+    Args:
+        evaluated: architecture -> metrics of all architectures of the search.
+        searches: name of a search -> its metric and limits.
+        measure: function that returns a dictionary of measurements per architecture.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:
@@ -173,7 +188,8 @@ def measure_finalists(
             candidate = _next_candidate(selected, above, evaluated, name, goal)
             if candidate is None:
                 break
-            _log.info("%s: %s was measured above, %s is measured next", name, above[-1].architecture.key, candidate.key)
+            key = above[-1].architecture.key
+            _log.info("%s: measured latency of %s exceeds the limit; measuring %s next", name, key, candidate.key)
             (record,) = measure([candidate])
             if not record:
                 break

@@ -1,1 +1,1 @@
-"""Estimates of standalone quality from a supernet and a few trained networks."""
+"""Estimates of a network's quality after training alone, from supernet metrics and a few trained networks."""

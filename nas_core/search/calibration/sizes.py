@@ -1,4 +1,4 @@
-"""Sizes of networks as scaled columns, for any space."""
+"""Sizes of networks as standardised features, for any search space."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from nas_core.space.slots import ABSENT
 
 Array = NDArray[np.float64]
 DRAWN = 1000
-"""Random architectures for the scale of the columns."""
+"""Number of random architectures for the standardisation."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of architectures as columns.
+    """Sizes of architectures as features.
 
-    They are sums of numeric genes over existing layers, parameters and FLOPs if there are formulas, logarithms of all
-    these, and mean codes of genes with named options. Numeric genes with their own codes are no sizes.
+    Features are the sum over layers of each numeric gene, parameters and FLOPs if they can be computed, the logarithms
+    of all these, and the mean code of each gene with named options. A numeric gene whose options have codes of their
+    own is not used.
     """
 
     space: SearchSpace
 
     def columns(self, architectures: Sequence[Architecture]) -> Array:
-        """Return columns ``(B, C + 1)``, scaled over random architectures to mean 0 and mean square 1 / C.
+        """Return features ``(B, C + 1)``, standardised to mean 0 and mean square 1 / C over random architectures.
 
-        The last one is the mean of all sizes, with mean square 1.
+        The last feature is the mean of all sizes, with mean square 1.
         """
         middle, deviation, common = self._scale
         standard, sizes = self._standard(self._raw(architectures), middle, deviation)
