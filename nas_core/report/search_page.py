@@ -1,4 +1,4 @@
-"""Page of a search, and its tables and pictures."""
+"""HTML page of a search, with its tables and pictures."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
-"""Longest interval between two pages."""
+"""Longest allowed interval between two updates of the page, in seconds."""
 _FEWEST = 10
-"""Fewest evaluations for a rank correlation."""
+"""Smallest number of evaluations for a rank correlation."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
@@ -53,7 +53,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
-        SpaceError, ArchitectureError: evaluations are of another space.
+        SpaceError, ArchitectureError: the journal contains architectures of another search space.
     """
     run = read_run(folder)
     with damaged(folder):
@@ -86,7 +86,13 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write a search's page after each change until the search ends or stops."""
+    """Write the report again after each change, until the search ends or stops.
+
+    Args:
+        every_s: seconds between checks for changes.
+        tell: function that receives one line per written report.
+        sleep: function that waits for a number of seconds.
+    """
     folder = Path(folder)
     last: object = None
     while True:
@@ -110,15 +116,15 @@ def watch_report(
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Progress of a search."""
+    """Progress of a search: state, evaluations and remaining time."""
 
     state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs it. ``unknown``: another program or machine may run it."""
+    """``stopped``: no process runs the search; ``unknown``: a process on another machine may run it."""
     evaluations: int
     most: int | None
-    """Largest final number of evaluations; None: unknown."""
+    """Largest number of evaluations at the end; None if unknown."""
     left_s: float | None
-    """Estimated remaining seconds; None: unknown."""
+    """Estimated remaining seconds; None if unknown."""
 
     @property
     def counted(self) -> str:
@@ -133,7 +139,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress by the folder's lock, log and journal."""
+    """Return the progress of a search, from the lock, log and journal in its folder."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left_s = None, None
     if log is not None:
@@ -158,14 +164,18 @@ def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
 
 @dataclass(frozen=True)
 class Evaluations(Points):
-    """Evaluations of one or several searches."""
+    """Page table of the evaluations of one or several searches."""
 
     numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(run index, architecture key) -> row of its first evaluation."""
+    """(run index, architecture key) -> index of the row of its first evaluation."""
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
-    """Return the evaluations of one run, or of several with their names."""
+    """Return the page table of the evaluations of one or several runs.
+
+    Args:
+        names: displayed names of the runs; empty for a single run.
+    """
     metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
     rows: list[Row] = []
     numbers: dict[tuple[int, str], int] = {}
@@ -198,7 +208,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
 
 
 def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
-    """Return the row of the best finalist, or else of the best evaluation."""
+    """Return the index of the row with the best finalist; without finalists, with the best evaluation."""
     sign = -1.0 if runs[0].maximised else 1.0
     scored = [
         (not entry.get("best_of"), sign * value, points.numbers.get((place, str(entry.get("key"))), 0))
@@ -212,7 +222,13 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
-    """Return a run's or one search's evaluations that have cost and objective."""
+    """Return the points (cost, metric) of a run.
+
+    Args:
+        name: legend.
+        place: index of the run in ``points``.
+        search: only evaluations of this search; default: all.
+    """
     triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
@@ -224,7 +240,7 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
-    """Return the finalists, labelled with searches whose best they are or whose limits their measurements exceed."""
+    """Return the finalists as points, labelled with the searches whose best they are or whose limits they exceed."""
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
@@ -280,7 +296,10 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> |Kendall's tau| over all evaluations; layer genes enter by their mean."""
+    """Return metric -> gene -> absolute Kendall's tau over all evaluations.
+
+    Genes with a value per layer are averaged over layers.
+    """
     space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
         evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
@@ -311,7 +330,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 
 def baselines_table(run: SearchRun) -> Table:
-    """Return a row per baseline, cheapest first, with the best evaluation at no more cost."""
+    """Return a row per baseline, sorted by cost, with the best evaluation of at most the same cost."""
     metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     cost = next(iter(run.costs), run.metric)
     best = min if not run.maximised else max
@@ -365,7 +384,7 @@ def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
 
 
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
-    """Return flat records of evaluations, all with the same keys; the objective precedes other metrics."""
+    """Return a flat dictionary per evaluation; all have the same keys."""
     metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
     metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})

@@ -134,7 +134,7 @@ def test_architectures_of_a_space(tmp_path: Path, machine: Machine, capsys: Capt
     assert row[:5] == ["hat_small", "24", *(f"{v:.2f}" for v in (latency.min(), np.median(latency), latency.max()))]
     rows = page.data["points"]["rows"]
     assert [(r["key"], r["genes"]) for r in rows] == [(record["key"], record["genes"]) for record in dataset.records]
-    assert "has learned all of these 24 architectures" in page.text
+    assert "All 24 architectures are in the model's training data" in page.text
     predicted = load_latency_model(fitted, "genes").predict_rows(dataset.data().inputs)
     mean = 100 * np.abs(predicted / latency - 1).mean()
     assert rows_of(page, "family", "architectures", "mean error (%)")[0][2] == f"{mean:.2f}"
