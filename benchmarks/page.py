@@ -1,11 +1,11 @@
 """``python -m benchmarks.page``: write the page of results, its plots, and the figures on other pages.
 
-``sections.toml`` declares sections with title, summary, tables, baseline and caveat. All numbers come from the files in
-``results``. ``--check`` writes nothing, lists outdated files and exits with 1 if there are any.
+``sections.toml`` declares sections; numbers come from the files in ``results``. ``--check`` only lists outdated files
+and exits with 1 if there are any.
 
-Keys of a table: ``rows`` is a list of patterns for keys of a result, whose named groups become fields; ``where``
-selects rows by patterns for fields; ``by`` groups rows, with means of their numbers; ``columns`` are ``[header, field,
-digits]``; ``across`` makes a column of ``value`` for each value of a field; ``plot_only`` shows only the ``plot``.
+Keys of a table: ``rows``, patterns for keys of a result, whose named groups become fields; ``where``, patterns for
+fields; ``by``, fields to group by, with means of numbers; ``columns``, ``[header, field, digits]``; ``across``, a
+column of ``value`` for each value of a field; ``plot_only``, show only the ``plot``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Errors of latency models for cells and chains, fitted to 10, 50 or 900 measurements on one device.
 
-Run: ``python -m benchmarks cell_latency``. The additive model is compared with plain ridge regressions. Tables are
-``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All methods are fitted to the same random
-networks and tested on up to 2,000 others. Constants of the additive model were chosen on the devices of
-:data:`CHOSEN_ON`; other devices have separate rows. Intervals are twice the standard error over random draws of the
-mean over devices.
+Run: ``python -m benchmarks cell_latency``. The additive model is compared with ridge regressions on
+``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All are fitted to the same random networks and
+tested on up to 2,000 others. Constants of the additive model were chosen on :data:`CHOSEN_ON`; other devices have
+separate rows. Intervals are twice the standard error over random draws.
 """
 
 from __future__ import annotations

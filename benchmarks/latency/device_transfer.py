@@ -1,13 +1,11 @@
 """Latency on a held-out device from 20, 100 or 900 measurements on it, without and with other devices.
 
 ``python -m benchmarks device_transfer``. Tables are ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz``
-(27). Training networks are drawn at random; the others are the test set. For ``transfer`` and ``transfer, logs``, the
-other devices' latencies are known for all networks, as in published work. For ``transfer, 900 each``, they are known
-for 900 other networks. The same chip at another batch size is held out too. Networks with a latency below 0.5 ms on a
-device are excluded as implausible.
+(27). Training networks are random; the others are the test set. For ``transfer`` and ``transfer, logs``, the other
+devices' latencies are known for all networks, as in published work; for ``transfer, 900 each``, for 900 other networks.
+The same chip at another batch size is held out too. Networks with a latency below 0.5 ms are excluded as implausible.
 
-Linear methods run on all devices. The others take a minute or more per device and run on three, or on ``--devices``.
-Results are stored in ``--work``.
+Linear methods run on all devices, the others on three, or on ``--devices``. Results are stored in ``--work``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Predicted and measured latency at batch sizes and lengths beyond the training range, with interval coverage.
 
 ``python -m benchmarks extrapolation --model cpu.safetensors``; ``--networks lm vit`` selects names by prefix. Language
-models and networks of the dataset's families are measured in onnxruntime, on one thread, by CPU time. A slower or busy
-machine changes all ratios of measured to predicted latency of a network equally. Ratios beyond the training range are
-therefore divided by the network's mean ratio within it.
+models and networks of the dataset's families are measured in onnxruntime, on one thread, by CPU time. Ratios of
+measured to predicted latency beyond the training range are divided by the network's mean ratio within it, because a
+slower machine changes all of them.
 """
 
 from __future__ import annotations

@@ -1,22 +1,19 @@
 """Kendall's tau of accuracy predictors, as in Tables 1, 2 and 6 of the NN-Former paper and on other benchmarks.
 
 Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods best lightgbm``. Results
-are stored in ``--work`` and reused; ``--jobs 2`` runs two processes with one thread each.
+are stored in ``--work`` and reused; ``--jobs 2`` runs two processes.
 
-On NAS-Bench-101 and -201, training cells are drawn at random (on the first, from those with a published validation
-accuracy) and targets are validation accuracies. Tau is measured on all cells against mean test accuracy. See
-``benchmarks/parts/accuracy/tables.py`` for other benchmarks and FlowerFormer's protocol of one percent. Final weights
-are evaluated, without selection of a checkpoint.
+On NAS-Bench-101 and -201, training cells are random (on the first, among those with a published validation accuracy)
+and targets are validation accuracies. Tau is measured on all cells against mean test accuracy. See
+``benchmarks/parts/accuracy/tables.py`` for other benchmarks. Final weights are evaluated.
 
 Rows also have the rank of the best of the 50 top predictions, tau among the best tenth, interval coverage, and tau of
 each part of a weighted mean of models.
 
-``--judged 40000`` evaluates a sample of the cells; tau changes by about .003. ``--validate`` evaluates on validation
-accuracies outside the training set, to choose settings. ``--upper-bound`` trains on mean test accuracies, which shows
-the cost of noise in validation accuracies.
-
-``--device cuda`` trains the recipe ``paper`` as published, for all eight columns of Tables 1 and 2, one draw each. A
-run that is interrupted or reaches ``--limit-s`` resumes from at most half a minute before.
+``--judged 40000`` evaluates a sample of the cells (tau changes by about .003). ``--validate`` evaluates on validation
+accuracies outside the training set, to choose settings. ``--upper-bound`` trains on mean test accuracies. ``--device
+cuda`` trains the recipe ``paper`` as published, for all eight columns of Tables 1 and 2, one draw each. A run that is
+interrupted or reaches ``--limit-s`` resumes.
 """
 
 from __future__ import annotations

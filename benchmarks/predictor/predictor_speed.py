@@ -1,18 +1,17 @@
 """Speed of NN-Former's predictions and training, relative to a plain implementation like the authors' code.
 
 ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. Implementations
-alternate in one process, in changing order. Ratios are taken within a round.
+alternate in one process. Ratios are taken within a round.
 
 - ``ours``: :class:`nas_core.predictor.nn_former.scorer.Scorer`, or an update of
-:class:`nas_core.predictor.training.Trainer`, in the device's fast precision.
-- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32 on precomputed codes; its predictions are compared
-first.
+  :class:`nas_core.predictor.training.Trainer`, in the device's fast precision.
+- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32 on precomputed codes.
 - ``products_fp32``, ``products_bf16``: only the products with weight matrices, a lower bound.
 
-Other parts measure the effect of bf16 on the order of predictions, the cost of a node in a large sparse graph, all of
-NAS-Bench-101, single graphs, and graph statistics (:mod:`benchmarks.parts.queries`). Models are the paper's: accuracy
-(7 nodes, 2 tokens) and latency (100 to 250 nodes). NAS_EXT_DATA names the folder of NAS-Bench-101; without it, graphs
-are random. ``--device cuda`` runs on the GPU. ``--parts`` measures some parts again.
+Other parts measure the effect of bf16 on the order of predictions, large sparse graphs, all of NAS-Bench-101, single
+graphs, and graph statistics (:mod:`benchmarks.parts.queries`). Models are the paper's: accuracy (7 nodes, 2 tokens) and
+latency (100 to 250 nodes). NAS_EXT_DATA names the folder of NAS-Bench-101; without it, graphs are random. ``--parts``
+measures some parts again.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks proxies``. Published values (``zero_cost.json.gz`` of NASLib) come from one batch and one draw of
 weights per cell. Kendall's tau between two draws shows the effect of the draw. Batches have 32 images, as the published
-values of jacov imply (none is above -32). Cells without a finite published value of each proxy are excluded. Images are
-CIFAR-10's (read by timm), or random numbers. Scores are stored in ``--work``.
+values of jacov imply. Cells without a finite published value of each proxy are excluded. Images are CIFAR-10's, or
+random numbers. Scores are stored in ``--work``.
 """
 
 from __future__ import annotations

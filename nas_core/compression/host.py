@@ -14,7 +14,7 @@ from nas_core.supernet.elastic.conversion import Trained
 
 
 class Compressible(Trained, Protocol):
-    """Trained network of a host framework, as read by :func:`nas_core.compression.compress`.
+    """Trained network of a host framework for :func:`nas_core.compression.compress`.
 
     A static network is a model of the host whose attribute ``net`` is a network of :mod:`nas_core.models`.
     """
@@ -45,8 +45,8 @@ class Compressible(Trained, Protocol):
         """Return the forward pass to time, on ``batch`` samples, for a static network or the original model."""
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
-        """Write a static network as a checkpoint of the host framework; return its number of parameters.
+        """Write a static network as a host checkpoint; return its number of parameters.
 
         Args:
-            kept: side -> indices of the trained network's layers that were kept.
+            kept: side -> indices of the kept layers of the trained network.
         """

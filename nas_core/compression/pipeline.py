@@ -29,7 +29,7 @@ _FIRST, _SECOND = 0.015, 0.055
 _SECOND_COUNT = 3
 """Number of candidates in the second round."""
 _FITTED = 0.97
-"""Fraction of the limit to which candidates are reduced, because the final measurement may differ by some percent."""
+"""Fraction of the limit that candidates may use, because measurements vary by some percent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class Compression:
         return model
 
     def candidates(self, limit: float) -> list[Candidate]:
-        """Return the candidates of the first round, those with only removed layers first.
+        """Return the candidates, those with only removed layers first.
 
         Args:
             limit: largest latency, as a fraction of the trained network's.
@@ -253,14 +253,11 @@ def compress(
 ) -> CompressionResult:
     """Compress a trained network below a latency limit and save it as a checkpoint of the host framework.
 
-    Candidates are trained with the trained network as teacher.
-
     Args:
         trained: network opened by :func:`nas_core.supernet.host.open_trained`.
         path: checkpoint to write.
-        share: latency limit as a fraction of the original model's latency.
-        latency_ms: latency limit in ms; give either this or ``share``.
-        log: function that receives progress messages.
+        share: latency limit as a fraction of the original model's.
+        latency_ms: latency limit in ms, instead of ``share``.
 
     Raises:
         ConfigError: settings are invalid, the file exists, or no network meets the limit.

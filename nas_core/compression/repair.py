@@ -1,7 +1,7 @@
 """Repair of a pruned network: refit the output layers of its sublayers by least squares.
 
-In the order of execution, the residual stream after each sublayer is fitted to the trained network's. The output layer
-of a sublayer thus compensates for removed heads, hidden units, channels and following layers.
+In the order of execution, the residual stream after each sublayer is fitted to the trained network's. This compensates
+for removed heads, hidden units, channels and following layers.
 
 Shapes: N tokens, I inputs of a linear layer, C channels.
 """

@@ -1,4 +1,4 @@
-"""Table and picture of an architecture's layers, as in Figures 5 and 6 of the mFormer paper."""
+"""Table and picture of an architecture's layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAYER, _NARROWEST = 0.46, 1.6
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Return side (encoder, decoder or empty) -> gene -> value of each layer."""
+    """Return side -> gene -> value of each layer."""
     from nas_core.models.kind import fitting_kind, layered_genes  # imports torch
 
     kind = fitting_kind(architecture)
@@ -32,7 +32,7 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
 
 
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return kind of attention -> colour and letter, for the kinds among the genes of the networks."""
+    """Return kind of attention -> colour and letter."""
     values = (value for genes in networks for value in genes.values())
     kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
@@ -40,7 +40,6 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
 
 
 def layers_table(architecture: Architecture) -> Table:
-    """Return a table with one row per layer."""
     sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
@@ -58,10 +57,7 @@ def layers_table(architecture: Architecture) -> Table:
 
 
 def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
-    """Draw the layers of networks as PNG: bars for numeric genes, coloured cells for named options.
-
-    Args:
-        networks: title -> architecture.
+    """Draw networks ``title -> architecture`` as PNG: bars for numeric genes, coloured cells for named options.
 
     Raises:
         ArchitectureError: a network has no layers.

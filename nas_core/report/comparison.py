@@ -32,7 +32,7 @@ _SAME = {
 
 
 def write_comparison(folders: Sequence[Path], path: Path) -> Path:
-    """Write an HTML page that compares run folders; return its path.
+    """Write an HTML page that compares run folders.
 
     Raises:
         ConfigError: the runs have different objectives, or no cost in common.
@@ -128,7 +128,7 @@ def _within_limit(
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
-    """Return a different name for each run: its name, or the last parts of its path.
+    """Return a different name for each run, from its path if necessary.
 
     Raises:
         ConfigError: a run is given twice.
@@ -176,7 +176,7 @@ def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
 
 
 def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
-    """Return the fraction of the bounding box of all fronts that each front dominates."""
+    """Return the fraction of the box around all fronts that each front dominates."""
     sign = -1.0 if maximised else 1.0
     all_points = np.array([(x, sign * y) for front in fronts for x, y in front])
     low, high = all_points.min(axis=0), all_points.max(axis=0)

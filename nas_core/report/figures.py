@@ -1,4 +1,4 @@
-"""Interactive plotly figures as dictionaries."""
+"""Interactive plotly figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAR = 1.15
 
 @dataclass(frozen=True)
 class Cloud:
-    """Evaluated architectures as points (x, y) in one colour."""
+    """Evaluated architectures (x, y) in one colour."""
 
     name: str
     x: Sequence[float]
@@ -30,7 +30,7 @@ class Cloud:
     numbers: Sequence[int]
     """Index of each point's row in the page's table."""
     labels: Sequence[Mark] = field(default_factory=tuple)
-    """Labelled points of finalists."""
+    """Finalists."""
 
 
 def figure(
@@ -50,12 +50,7 @@ def figure(
 
 
 def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
-    """Return a plotly trace of points.
-
-    Args:
-        numbers: index of each point's row in the page's table.
-        index: number of the trace, which determines colour and symbol.
-    """
+    """Return a trace of points; ``index`` determines colour and symbol."""
     marker = {
         "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
     }  # fmt: skip
@@ -77,8 +72,7 @@ def fronts(
     """Return a scatter plot of evaluated architectures with Pareto front, limits and finalists.
 
     Args:
-        x, y: axis titles.
-        own_fronts: draw one Pareto front per cloud instead of one for all.
+        own_fronts: draw a Pareto front for each cloud.
     """
     data: list[dict[str, Any]] = [cloud(c.name, c.x, c.y, c.numbers, i) for i, c in enumerate(clouds)]
     for index, group in enumerate([[c] for c in clouds] if own_fronts else [list(clouds)]):
@@ -119,11 +113,7 @@ def fronts(
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
-    """Return the best value so far over the evaluations of each search.
-
-    Args:
-        series: name of a search -> values in order of evaluation.
-    """
+    """Return the best value so far over the evaluations of each search."""
     better = np.fmax if maximised else np.fmin
     data = []
     for index, (name, values) in enumerate(series.items()):
@@ -133,11 +123,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Return horizontal bars, sorted by the first series.
-
-    Args:
-        series: legend -> name -> value.
-    """
+    """Return horizontal bars ``legend -> name -> value``, sorted by the first series."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     data = [

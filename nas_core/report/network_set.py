@@ -30,7 +30,7 @@ def summary(dataset: NetworkSet) -> str:
 
 
 def agreement(ratios: Mapping[str, NDArray[np.float64]]) -> str:
-    """Return a line per runtime that compares second measurements with first ones.
+    """Return a line per runtime that compares second with first measurements.
 
     Args:
         ratios: runtime -> second / first latency ``(n,)``.

@@ -1,4 +1,4 @@
-"""HTML pages in a single file, from a Jinja2 template."""
+"""HTML pages in a single file."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class Field:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a page's table: an architecture, network or record, shown as a point in figures."""
+    """Row of a page's table and point of its figures."""
 
     key: str
-    """Identifier, also used in the page's URL."""
+    """Identifier, also in the page's URL."""
     values: Sequence[float | str | None] = ()
     """Values in the order of :attr:`Points.fields`."""
     title: str = ""
     """Displayed name; default: ``key``."""
     about: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Name -> value, shown only for the selected row."""
+    """Name -> value, shown for the selected row."""
     genes: Mapping[str, Any] = field(default_factory=dict)
-    """Genes of an architecture; a list for a gene with a value per layer."""
+    """Genes; a list for values per layer."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Table of a page, linked to the points of its figures.
+    """Table of a page whose rows are the points of its figures.
 
-    The ``customdata`` of a figure's trace contains the row index (from 0) of each point. The page shows the row of a
-    hovered point, and one selected row, or two for comparison.
+    The ``customdata`` of a trace contains the row index (from 0) of each point. The page shows the row of a hovered
+    point, and one selected row, or two for comparison.
     """
 
     fields: Sequence[Field]
@@ -58,9 +58,9 @@ class Points:
     noun: str = "architecture"
     """Singular noun for a row."""
     shown: Sequence[str] = ()
-    """Names of the displayed genes, in this order."""
+    """Displayed genes, in this order."""
     kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Value of a gene -> colour ``#rrggbb`` and letter."""
+    """Gene value -> colour ``#rrggbb`` and letter."""
     file: Mapping[str, Any] = field(default_factory=dict)
     """``summary``: a line of text; ``head``: first fields of an architecture file."""
 
@@ -97,11 +97,11 @@ class Page:
         self._parts.append(("paragraph", text))
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Add a list of names and values; empty values are left out."""
+        """Add names and values, without empty values."""
         self._parts.append(("facts", {name: value for name, value in facts.items() if value not in (None, "")}))
 
     def details(self, summary: str, facts: Mapping[str, object]) -> None:
-        """Add a collapsed list of names and values."""
+        """Add collapsed names and values."""
         self._parts.append(("details", {"summary": summary, "facts": facts}))
 
     def table(self, table: Table) -> None:
@@ -111,17 +111,13 @@ class Page:
         self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
-        """Add a table whose rows are the points of the figures.
-
-        Args:
-            first: index of the row selected at first.
-        """
+        """Add a table; row ``first`` is selected."""
         content = _json({**points.content, "first": first})
         part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
         self._parts.append(("points", part))
 
     def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "") -> None:
-        """Add a plotly figure, a dictionary with ``data`` and ``layout``."""
+        """Add a plotly figure."""
         height = int(figure["layout"].get("height", 440))
         number = sum(kind == "plot" for kind, _ in self._parts) + 1
         part = {"number": number, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}

@@ -46,7 +46,7 @@ class Mark:
     x: float
     y: float
     number: int | None = None
-    """Index of the row that it represents in the page's table."""
+    """Index of its row in the page's table."""
 
 
 def pareto(
@@ -57,7 +57,7 @@ def pareto(
     y_label: str = "validation loss",
     maximised: bool = False,
 ) -> bytes:
-    """Draw evaluated architectures as (cost, value), their Pareto front, limits and labelled points."""
+    """Draw points (cost, value), their Pareto front, limits and labelled points."""
     with figure_of(_WIDE) as figure:
         axes = figure.subplots()
         if evaluated:
@@ -86,11 +86,7 @@ def pareto(
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
-    """Draw horizontal bars, sorted by the first series.
-
-    Args:
-        series: legend -> name -> value.
-    """
+    """Draw horizontal bars ``legend -> name -> value``, sorted by the first series."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (-first[name], name))
     thick = 0.8 / max(1, len(series))
@@ -132,7 +128,7 @@ def curves(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
-    """Return the Pareto front of points (cost, value), sorted by cost; lower values are better unless ``maximised``."""
+    """Return the Pareto front of points (cost, value), sorted by cost; values are minimised unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
     front: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
@@ -163,21 +159,15 @@ def png(figure: Figure) -> bytes:
 
 _SIDE, _SQUARE = 0.42, 1.5
 _SMALL = 0.1
-"""Cells have three decimals if all values are below this, otherwise two."""
+"""Cells have three decimals if all values are below."""
 _ABREAST = 4
 """Largest number of panels side by side."""
 _WRITTEN = 12
-"""Largest number of rows of a heat map whose cells show numbers."""
+"""Largest number of names for which heat maps show numbers."""
 
 
 def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], label: str) -> bytes:
-    """Draw one heat map per panel; all share a colour scale from 0.
-
-    Args:
-        names: names of rows and columns.
-        panels: title -> matrix.
-        label: label of the colour scale.
-    """
+    """Draw heat maps ``title -> matrix`` with a common colour scale from 0."""
     grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
     highest = max(float(grid.max()) for grid in grids.values()) or 1.0
     places = 2 if highest >= _SMALL else 3
@@ -200,7 +190,7 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
 def pairs(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, equal: bool = True
 ) -> bytes:
-    """Draw points ``legend -> (x, y)``; with ``equal``, also the line x = y."""
+    """Draw points ``legend -> (x, y)``, with the line x = y if ``equal``."""
     with figure_of((5.6, 4.8)) as figure:
         axes = figure.subplots()
         if equal:
@@ -224,12 +214,7 @@ def lines(
     y_label: str,
     level_label: str = "",
 ) -> bytes:
-    """Draw curves in several panels.
-
-    Args:
-        panels: title -> legend -> (x, y).
-        levels: title -> value of a dashed horizontal line.
-    """
+    """Draw curves in panels ``title -> legend -> (x, y)``, with a dashed line at ``levels[title]``."""
     across = min(_ABREAST, len(panels))
     down = -(-len(panels) // across)
     names = dict.fromkeys(name for curves in panels.values() for name in curves)

@@ -1,4 +1,4 @@
-"""Run folders of searches: content, tables and text for reports."""
+"""Run folders of searches, as content, tables and text."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ UNITS = {
 
 @dataclass(frozen=True)
 class SearchRun:
-    """Content of a run folder of ``nas-ext search``; the search may be unfinished."""
+    """Content of a run folder of ``nas-ext search``, finished or not."""
 
     folder: Path
     settings: dict[str, Any]
-    """``settings`` in ``config.yaml``; empty without the file."""
+    """``settings`` in ``config.yaml``."""
     evaluations: list[dict[str, Any]]
-    """Journal entries in order, each with ``search``, ``key``, ``metrics`` and ``genes``."""
+    """Journal entries with ``search``, ``key``, ``metrics`` and ``genes``."""
     finalists: list[dict[str, Any]]
-    """Entries of ``finalists.json``; empty before the end of the search."""
+    """Content of ``finalists.json``; empty before the end of the search."""
     notes: dict[str, Any] = field(default_factory=dict)
     """``notes`` in ``config.yaml``: paths, versions and units."""
     sessions: list[dict[str, Any]] = field(default_factory=list)
-    """Time and machine of each session, see :func:`~nas_core.search.sessions.read_sessions`."""
+    """See :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class SearchRun:
 
     @cached_property
     def minimised(self) -> str:
-        """Name of the minimised metric, such as ``loss``, or ``-top1`` to maximise top-1."""
+        """Minimised metric, such as ``loss``, or ``-top1`` to maximise top-1."""
         return next((str(search["metric"]) for search in self.searches if "metric" in search), "loss")
 
     @property
@@ -74,10 +74,7 @@ class SearchRun:
 
     @cached_property
     def metric(self) -> str:
-        """Name of the optimised metric, without a minus.
-
-        For NNI trials, whose objective is called ``default``, another metric with equal values replaces it.
-        """
+        """Optimised metric; if it is ``default``, as in NNI trials, the name of another metric with equal values."""
         name = self.minimised.removeprefix(_NEGATED)
         metrics = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
         if name != _UNNAMED or not metrics:
@@ -92,12 +89,11 @@ class SearchRun:
 
     @property
     def from_supernet(self) -> bool:
-        """True if the search evaluated a supernet."""
         return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
 
     @property
     def source(self) -> str:
-        """Origin of the metric, as text that follows "an architecture"."""
+        """Origin of the metric, as text after "an architecture"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:
@@ -111,11 +107,7 @@ class SearchRun:
         return metric_named(name, units if isinstance(units, Mapping) else None)
 
     def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
-        """Return a metric of an evaluation; None if it is missing or not finite.
-
-        Args:
-            name: name of the metric; default: :attr:`metric`.
-        """
+        """Return a metric of an evaluation, by default :attr:`metric`; None if it is missing or not finite."""
         name = self.metric if name is None else name
         number = metrics.get(name)
         if number is None and name == self.metric and (negative := metrics.get(self.minimised)) is not None:
@@ -124,13 +116,13 @@ class SearchRun:
 
     @property
     def costs(self) -> list[str]:
-        """Objectives other than :attr:`metric`; if there are none, costs such as latency and parameters."""
+        """Other objectives; if there are none, costs such as latency and parameters."""
         objectives = [str(name) for name in self.settings.get("objectives", []) if name not in self._searched]
         return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
 
     @property
     def others(self) -> list[str]:
-        """All other metrics, such as top-1 in a search for the lowest loss; costs come last."""
+        """All other metrics, costs last."""
         names = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
         return sorted((n for n in names if n not in (*self._searched, *self.costs)), key=lambda name: name in UNITS)
 
@@ -157,12 +149,12 @@ class SearchRun:
         return sorted({float(s["constraints"][cost]) for s in self.searches if cost in s.get("constraints", {})})
 
     def points(self, cost: str) -> list[tuple[float, float]]:
-        """Return (cost, :attr:`metric`) of all evaluations that have both."""
+        """Return (cost, :attr:`metric`) of evaluations that have both."""
         pairs = [(self.value(e["metrics"], cost), self.value(e["metrics"])) for e in self.evaluations]
         return [(x, y) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
-        """Return search -> values of :attr:`metric` in order of evaluation, NaN for failures."""
+        """Return search -> values of :attr:`metric`, NaN for failures."""
         series: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
             value = self.value(evaluation["metrics"])
@@ -198,7 +190,7 @@ def read_run(folder: str | Path) -> SearchRun:
 
 @contextmanager
 def damaged(folder: str | Path) -> Iterator[None]:
-    """Convert Python errors from damaged files of a run folder to `DataError`."""
+    """Convert Python errors from damaged files to `DataError`."""
     try:
         yield
     except NasExtError:
@@ -211,7 +203,7 @@ def damaged(folder: str | Path) -> Iterator[None]:
 
 
 def limit_label(search: str) -> str:
-    """Return the displayed name of a search: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
+    """Return a search's displayed name: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
     if search == "unlimited":
         return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
@@ -221,11 +213,7 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """Return a row per finalist, sorted by cost, with predicted and measured latency.
-
-    Args:
-        genes: add a column with all genes.
-    """
+    """Return a row per finalist, sorted by cost; ``genes`` adds a column with all genes."""
     rows = []
     others = [name for name in (*run.costs, *run.others) if name not in UNITS]
     first = next(iter(run.costs), run.metric)
@@ -264,14 +252,14 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
 
 
 def searched_genes(run: SearchRun) -> list[str]:
-    """Return the genes with more than one option; all genes if the search space is unknown."""
+    """Return the genes with more than one option."""
     if run.space is None:
         return list(dict.fromkeys(name for evaluation in run.evaluations for name in evaluation.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
 def differing_genes(run: SearchRun) -> dict[str, str]:
-    """Return finalist -> genes that differ between finalists; genes equal in all are under ``all of them``."""
+    """Return finalist -> genes that differ between finalists; equal genes are under ``all of them``."""
     searched, genes = searched_genes(run), {finalist["key"]: finalist["genes"] for finalist in run.finalists}
     order = [row["architecture"] for row in finalists_table(run).rows]
     networks = {key: {name: genes[key][name] for name in searched if name in genes[key]} for key in order}
@@ -289,7 +277,7 @@ def differing_genes(run: SearchRun) -> dict[str, str]:
 
 
 def finalists_text(run: SearchRun) -> str:
-    """Return the table of finalists with their files and differing genes, as text for a terminal."""
+    """Return the finalists as text for a terminal."""
     files = {finalist["key"]: finalist.get("file", finalist["key"]) for finalist in run.finalists}
     head = "Finalists by file, with the genes that differ:" if len(files) > 1 else "The finalist's file and genes:"
     lines = [f"{run.folder / files[key]}  {genes}" for key, genes in differing_genes(run).items() if key in files]

@@ -40,7 +40,7 @@ from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
-"""Longest allowed interval between two updates of the page, in seconds."""
+"""Longest interval between two updates, in seconds."""
 _FEWEST = 10
 """Smallest number of evaluations for a rank correlation."""
 
@@ -53,7 +53,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
-        SpaceError, ArchitectureError: the journal contains architectures of another search space.
+        SpaceError, ArchitectureError: architectures are not of the run's search space.
     """
     run = read_run(folder)
     with damaged(folder):
@@ -89,9 +89,8 @@ def watch_report(
     """Write the report again after each change, until the search ends or stops.
 
     Args:
-        every_s: seconds between checks for changes.
-        tell: function that receives one line per written report.
-        sleep: function that waits for a number of seconds.
+        every_s: seconds between checks.
+        tell: function that receives a line per report.
     """
     folder = Path(folder)
     last: object = None
@@ -116,13 +115,13 @@ def watch_report(
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Progress of a search: state, evaluations and remaining time."""
+    """Progress of a search."""
 
     state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs the search; ``unknown``: a process on another machine may run it."""
+    """``stopped``: no process runs it; ``unknown``: another machine may run it."""
     evaluations: int
     most: int | None
-    """Largest number of evaluations at the end; None if unknown."""
+    """Largest number of evaluations; None if unknown."""
     left_s: float | None
     """Estimated remaining seconds; None if unknown."""
 
@@ -139,7 +138,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress of a search, from the lock, log and journal in its folder."""
+    """Return the progress of a search by its lock, log and journal."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left_s = None, None
     if log is not None:
@@ -164,18 +163,14 @@ def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
 
 @dataclass(frozen=True)
 class Evaluations(Points):
-    """Page table of the evaluations of one or several searches."""
+    """Evaluations of one or several searches."""
 
     numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(run index, architecture key) -> index of the row of its first evaluation."""
+    """(run index, architecture key) -> row index."""
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
-    """Return the page table of the evaluations of one or several runs.
-
-    Args:
-        names: displayed names of the runs; empty for a single run.
-    """
+    """Return the evaluations of runs as a page table; ``names`` adds a column for several runs."""
     metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
     rows: list[Row] = []
     numbers: dict[tuple[int, str], int] = {}
@@ -208,7 +203,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
 
 
 def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
-    """Return the index of the row with the best finalist; without finalists, with the best evaluation."""
+    """Return the row index of the best finalist; without finalists, of the best evaluation."""
     sign = -1.0 if runs[0].maximised else 1.0
     scored = [
         (not entry.get("best_of"), sign * value, points.numbers.get((place, str(entry.get("key"))), 0))
@@ -222,12 +217,11 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
-    """Return the points (cost, metric) of a run.
+    """Return points (cost, metric) of a run.
 
     Args:
-        name: legend.
         place: index of the run in ``points``.
-        search: only evaluations of this search; default: all.
+        search: only evaluations of this search.
     """
     triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
@@ -240,7 +234,7 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
-    """Return the finalists as points, labelled with the searches whose best they are or whose limits they exceed."""
+    """Return the finalists, labelled with searches whose best they are or whose limits they exceed."""
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
@@ -296,10 +290,7 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> absolute Kendall's tau over all evaluations.
-
-    Genes with a value per layer are averaged over layers.
-    """
+    """Return metric -> gene -> |Kendall's tau|; genes with a value per layer are averaged."""
     space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
         evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
@@ -330,7 +321,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 
 def baselines_table(run: SearchRun) -> Table:
-    """Return a row per baseline, sorted by cost, with the best evaluation of at most the same cost."""
+    """Return a row per baseline, with the best evaluation of at most the same cost."""
     metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     cost = next(iter(run.costs), run.metric)
     best = min if not run.maximised else max
@@ -384,7 +375,7 @@ def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
 
 
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
-    """Return a flat dictionary per evaluation; all have the same keys."""
+    """Return a flat dictionary per evaluation."""
     metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
     metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})

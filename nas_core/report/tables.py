@@ -24,7 +24,7 @@ class Column:
     header: str
     """Title, with unit."""
     spec: str = ""
-    """Number format, such as ``.2f``; such columns are right-aligned."""
+    """Number format, such as ``.2f``; aligned right."""
 
     def text(self, value: Any) -> str:
         """Return a value as text; ``-`` if it is missing or not finite."""
@@ -41,16 +41,14 @@ class Table:
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def without_empty_columns(self) -> Table:
-        """Return the table without its empty columns."""
         used = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
         return Table(used, self.rows)
 
     def cells(self) -> list[list[str]]:
-        """Return the text of all cells, row by row, without the header."""
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
 
     def text(self) -> str:
-        """Return the table as aligned plain text."""
+        """Return aligned plain text."""
         lines = [[column.header for column in self.columns], *self.cells()]
         widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns))]
         lines.insert(1, ["-" * width for width in widths])
@@ -61,7 +59,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Return the table as CSV with unrounded numbers."""
+        """Return CSV with unrounded numbers."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.key for column in self.columns])

@@ -35,10 +35,9 @@ class Entry:
 
 
 class ParetoArchive:
-    """Pareto front: the architectures that no other one dominates.
+    """Pareto front of architectures.
 
-    All objectives are minimised. Several architectures with equal values are kept. Entries are sorted by objectives,
-    then by architecture key.
+    All objectives are minimised. Architectures with equal values are all kept.
 
     Args:
         objectives: metric names, such as ``("loss", "latency_ms", "params_m")``.
@@ -67,12 +66,12 @@ class ParetoArchive:
         return True
 
     def vector(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
-        """Return the values of the objectives; NaN if one is missing."""
+        """Return the objectives' values; NaN if one is missing."""
         return tuple(float(metrics.get(name, math.nan)) for name in self.objectives)
 
     @property
     def entries(self) -> list[Entry]:
-        """Sorted entries of the front."""
+        """Entries sorted by objectives, then by architecture key."""
         return sorted(self._entries.values(), key=lambda entry: (self.vector(entry.metrics), entry.architecture.key))
 
     def __len__(self) -> int:
@@ -82,18 +81,11 @@ class ParetoArchive:
         return iter(self.entries)
 
     def save(self, path: str | Path) -> None:
-        """Write the entries to a CSV file."""
         write_table(path, self.entries, self.objectives)
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Write architectures as CSV with the columns key, metrics and genes.
-
-    The values of a gene in several layers are separated by spaces.
-
-    Args:
-        first: metrics whose columns come first.
-    """
+    """Write a CSV table with key, metrics (``first`` ones first) and genes of each architecture."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

@@ -56,8 +56,8 @@ class SearchSettings:
     in 10^6 bytes; repeatable; each latency is a separate search.
     """
     workload: Mapping[str, Any] = field(default_factory=dict)
-    """Setting for limits of memory_mb and cache_mb: source_length, target_length, beam, batch; repeatable; default: the
-    latency model's settings.
+    """Setting for limits of memory_mb and cache_mb: source_length, target_length, beam, batch; repeatable; default: as
+    in the latency model.
     """
     data: Path | None = None
     """Data folder; default: the supernet's training data."""
@@ -74,29 +74,28 @@ class SearchSettings:
     finalists: int = 8
     """Number of architectures chosen at the end."""
     placements: bool = False
-    """Also evaluate baselines with another kind of attention in every layer, every second layer, or the first or last
-    layers.
+    """Also evaluate baselines: another kind of attention in every layer, every second layer, the first or the last
+    ones.
     """
     calibration: Path | None = None
-    """File written by 'nas-ext lab calibrate'; the search optimises its estimate of the quality after training alone.
-    """
+    """File written by 'nas-ext lab calibrate'; its estimate of the quality after training alone is optimised."""
     further_supernet: tuple[Path, ...] = ()
-    """Second or later supernet of a calibration that was made with several; repeatable."""
+    """Second or later supernet of the calibration; repeatable."""
     train_next: int = 4
     """With a calibration: number of networks to suggest for training."""
     measure: bool = True
     """Measure the latency of the best architectures on this machine."""
     device: str = "cpu"
-    """Device of the evaluations: cpu, cuda, cuda:1; several, such as cuda:0,cuda:1, get one process each."""
+    """Device of the evaluations: cpu, cuda, cuda:1; cuda:0,cuda:1 starts one process each."""
     precision: str = field(default=PRECISIONS[0], metadata={"choices": PRECISIONS})
     """Precision of the evaluations."""
     executor: str = field(default=EXECUTORS[0], metadata={"choices": EXECUTORS})
-    """local: evaluate in this process; submitit: in jobs, each of which opens the supernet."""
+    """local: evaluate in this process; submitit: evaluate in jobs."""
     job: Mapping[str, Any] = field(default_factory=dict)
     """Setting of submitit's jobs, from the list above; repeatable."""
     storage: str | None = None
-    """Optuna storage for a search by several workers that run the same command: a URL such as sqlite:///search.db or
-    postgresql://user@host/name, or the path of a journal file.
+    """Optuna storage for a search by several workers with the same command: a URL such as sqlite:///search.db or
+    postgresql://user@host/name, or a journal file.
     """
     study: str | None = None
     """Name of the search in the Optuna storage."""
@@ -150,13 +149,11 @@ def _limit(name: str, value: Any) -> tuple[float, ...]:
 
 
 class CheckpointEvaluation:
-    """Metrics of a supernet's architectures: evaluated, computed, predicted by a latency model and estimated by a
-    calibration.
+    """Metrics of a supernet's architectures: evaluated, computed, and predicted by a latency model.
 
     Args:
-        latency: latency model; None predicts no latency.
-        calibration: calibration; None estimates no quality after training.
-        further: the other supernets of the calibration.
+        calibration: adds its estimate of the quality after training alone.
+        further: the calibration's other supernets.
     """
 
     def __init__(
@@ -172,11 +169,7 @@ class CheckpointEvaluation:
     def __call__(
         self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
     ) -> dict[str, float]:
-        """Return all metrics of an architecture.
-
-        Args:
-            report: function that receives the evaluated fraction of the data and the metrics so far.
-        """
+        """Return all metrics; ``report`` receives the evaluated fraction of the data and the metrics so far."""
         evaluated = self.supernet.evaluate(architecture, *([report] if report else []))
         return self.calibrated(architecture, {**self.on_paper(architecture), **evaluated})
 
@@ -194,7 +187,7 @@ class CheckpointEvaluation:
         return {**metrics, **calibrated_metrics(self.calibration, architecture, [metrics, *others])}
 
     def calibrated_many(self, evaluate_many: EvaluateMany) -> EvaluateMany:
-        """Return ``evaluate_many`` with the calibration's estimates added to its metrics."""
+        """Return a function like ``evaluate_many`` that adds the calibration's estimates."""
 
         def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
             for architecture, outcome in zip(architectures, evaluate_many(architectures), strict=True):
@@ -204,10 +197,9 @@ class CheckpointEvaluation:
 
 
 def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
-    """Search for subnets of a trained supernet and measure their latency; with a calibration, suggest networks to
-    train.
+    """Search for subnets of a trained supernet, measure the best ones, and suggest networks to train next.
 
-    The run folder is described at :func:`nas_core.search.search`. The same settings resume an interrupted search.
+    The run folder is that of :func:`nas_core.search.search`. The same settings resume an interrupted search.
 
     Raises:
         NasExtError: settings contradict each other, no architecture meets the limits, or evaluations keep failing.

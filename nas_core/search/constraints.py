@@ -1,4 +1,4 @@
-"""Constraints of a search: largest allowed values of predicted metrics."""
+"""Constraints on predicted metrics."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ PredictRows = Callable[[Rows], NDArray[np.floating]]
 
 @dataclass(frozen=True)
 class Constraint:
-    """Constraint ``metric <= limit`` on a predicted metric.
-
-    A NaN prediction violates the constraint.
+    """Constraint ``metric <= limit`` on a predicted metric; NaN violates it.
 
     Raises:
         ConstraintError: the limit is not positive.
     """
 
     name: str
-    """Name of the metric with its unit, such as ``latency_ms``, ``params_m`` or ``flops_g``."""
+    """Metric, with its unit: ``latency_ms``, ``params_m``, ``flops_g``."""
     limit: float
     """Largest allowed value, in the metric's unit."""
     predict_rows: PredictRows
     together: int = 0
-    """Batch size of a slow predictor; 0 for a fast one, which predicts all rows at once."""
+    """Batch size of a slow predictor; 0 if the predictor is fast."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):
@@ -62,7 +60,7 @@ class Constraint:
         return f"{self.name}<={self.limit:g}"
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the predicted metric ``(n,)`` of ``n`` architectures.
+        """Return the predicted metric ``(n,)`` of architectures ``(n, slots)``.
 
         Raises:
             ConstraintError: the predictor returns another shape.
@@ -110,20 +108,18 @@ class InfeasibleError(ConstraintError):
     """No architecture meets the limits."""
 
     acceptance: float
-    """Fraction of the tried architectures that meet all limits."""
+    """Fraction of tried architectures that meet all limits."""
     bounds: dict[str, float]
-    """Metric -> smallest predicted value among the tried architectures."""
+    """Metric -> smallest value of the tried architectures."""
     closest: Architecture
     """Tried architecture with the smallest :func:`violation`."""
 
 
 def violation(constraints: Sequence[Constraint], values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return each architecture's violation ``(n,)``: the sum over constraints of max(0, value / limit - 1).
-
-    0 means feasible. A NaN prediction gives infinity.
+    """Return the sum ``(n,)`` over constraints of max(0, value / limit - 1); 0 is feasible.
 
     Args:
-        values: predicted metric ``(n,)`` for each constraint.
+        values: predictions ``(n,)`` for each constraint; NaN gives infinity.
     """
     total = np.zeros(len(values[0]) if values else 0)
     for constraint, value in zip(constraints, values, strict=True):

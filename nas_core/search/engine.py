@@ -1,4 +1,4 @@
-"""Run of search strategies in this process, with results on disk."""
+"""Search in this process, with results on disk."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Name in the journal under which baseline architectures are recorded."""
+"""Name of the baselines in the journal."""
 
 MAX_FAILURES = 10
-"""Number of consecutive failed evaluations after which a search stops."""
+"""Number of consecutive failed evaluations that stops a search."""
 
 Metrics = dict[str, float | None]
 Evaluate = Callable[[Architecture], Mapping[str, Any] | float]
@@ -54,19 +54,19 @@ class SearchResult:
 
     archive: ParetoArchive
     best: dict[str, Entry]
-    """Name of a search -> best architecture within its limits; absent if none was evaluated successfully."""
+    """Name of a search -> best architecture; absent if all evaluations failed."""
     finalists: list[Finalist]
     """Best architecture of each search, then others spaced evenly along the Pareto front."""
     evaluations: int
     """Number of evaluated architectures, earlier sessions included."""
     saved: int
-    """Number of evaluations saved because the result was already available."""
+    """Number of evaluations saved because a result existed."""
     replayed: int
     """Number of results read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Architecture -> metrics; a failed evaluation lacks some metrics."""
     to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, each with ``key``, estimated metric and cost; empty without a calibration."""
+    """Networks to train next, with ``key``, estimated metric and cost; empty without a calibration."""
 
     @property
     def winner(self) -> Entry:
@@ -98,39 +98,37 @@ def search(
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> SearchResult:
-    """Run search strategies one after the other; evaluate each architecture once.
+    """Run search strategies one after the other; each architecture is evaluated once.
 
     Example:
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
         >>> search(strategy, error).winner.architecture
 
     The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
-    (progress), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). A second call with the
-    same settings resumes an interrupted run. Files do not depend on interruptions, except ``search.log`` and
-    ``sessions.json``, which contain times.
+    (progress), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same call resumes
+    an interrupted run and writes identical files, except ``search.log`` and ``sessions.json``, which contain times.
 
     Args:
-        strategies: a strategy, a dictionary name -> strategy, or a list of strategies, which are named by their limits;
-            all of one search space.
-        evaluate: function that returns an architecture's metrics, or only the minimised metric as a number. A
-            `NasExtError` ends the search; other exceptions count as failed evaluations.
-        evaluate_many: alternative to ``evaluate``: function that returns the outcomes of several architectures, in
+        strategies: one strategy, a dictionary name -> strategy, or a list of strategies, named by their limits.
+        evaluate: function that returns an architecture's metrics, or the minimised metric as a number. A `NasExtError`
+            ends the search; other exceptions are failed evaluations.
+        evaluate_many: alternative to ``evaluate``: function that returns the metrics of several architectures, in
             order.
         together: batch size of ``evaluate_many``.
         at_once: number of simultaneous evaluations, for time estimates; default: ``together``.
         out_dir: run folder; None keeps no files.
         objectives: metrics of the Pareto front; default: the strategies' objectives and the limited metrics.
-        finalists: number of architectures chosen at the end; the best one of each search is always included.
+        finalists: number of architectures chosen at the end, the best of each search included.
         given: name -> baseline architecture, evaluated first.
-        settings: further settings that affect the results; they must be equal when a run is resumed.
-        notes: further content of ``config.yaml``, which may differ.
+        settings: further settings that must be equal when a run is resumed.
+        notes: further content of ``config.yaml``, which may change.
         progress: print progress to stderr.
 
     Raises:
         ConstraintError: no architecture meets the limits.
-        ConfigError: arguments contradict each other, or the run folder is in use or contains a run with other settings.
+        ConfigError: arguments contradict each other, or the folder is in use or contains a run with other settings.
         DataError: a file of the run folder is damaged.
-        NasExtError: 10 consecutive evaluations failed, or all failed.
+        NasExtError: 10 consecutive evaluations failed, or all.
     """
     named = _named(strategies)
     if together < 1:
@@ -284,7 +282,6 @@ class _Engine:
         self._flush_failures()
 
     def _results(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield metrics in order; they come from another search, the journal or an evaluation."""
         new = [architecture for architecture in architectures if architecture not in self.results]
         replayed: list[Metrics] = []
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
@@ -300,10 +297,6 @@ class _Engine:
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Evaluate architectures and yield their metrics, after these were written to the journal.
-
-        Failures are written with the next success or at the end.
-        """
         if not architectures:
             return
         self.progress.begin()

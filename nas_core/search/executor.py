@@ -23,8 +23,8 @@ class SubmititExecutor:
     Args:
         checkpoint: trained supernet, at the same path on all machines.
         options: options of :func:`nas_core.supernet.host.open_supernet`.
-        folder: folder for the jobs' files, shared by all machines.
-        on_paper: function that computes further metrics without an evaluation, such as parameters.
+        folder: shared folder for the jobs' files.
+        on_paper: function that computes further metrics, such as parameters.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class SubmititExecutor:
         """Number of architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the metrics or the failure of each architecture, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(open_checkpoint, self._arguments, genes), self._on_paper)
 
@@ -50,18 +49,16 @@ class SubmititExecutor:
 class DeviceExecutor:
     """Evaluation on several devices, for ``evaluate_many`` of :func:`nas_core.search.search`.
 
-    Each device has one process, which opens the supernet once. An architecture that crashes two processes counts as
-    failed. Leaving the context manager ends the processes.
+    One process per device opens the supernet once. An architecture that crashes two processes counts as failed. Leaving
+    the context manager ends the processes.
 
     Example:
         >>> with DeviceExecutor("best.pt", "cuda:0,cuda:1") as evaluations:
         ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
 
     Args:
-        checkpoint: trained supernet.
-        devices: comma-separated devices, such as ``cuda:0,cuda:1``; ``cpu,cpu`` starts two processes.
-        options: options of :func:`nas_core.supernet.host.open_supernet`.
-        on_paper: function that computes further metrics without an evaluation, such as parameters.
+        devices: names separated by commas; ``cpu,cpu`` starts two processes.
+        options, on_paper: as for :class:`SubmititExecutor`.
     """
 
     def __init__(
@@ -93,7 +90,6 @@ class DeviceExecutor:
         self._pool.close()
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the metrics or the failure of each architecture, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(genes), self._on_paper)
 
@@ -119,7 +115,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Open a supernet on ``options["device"]``; return a function as :func:`open_checkpoint` does."""
+    """Do the same on ``options["device"]``, as the current device."""
     import torch
 
     from nas_core.device import device_index, usable_device

@@ -30,19 +30,19 @@ Evaluated = Mapping[Architecture, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Finalist:
-    """Architecture chosen at the end of a search, with its metrics."""
+    """Architecture chosen at the end of a search."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
     best_of: tuple[str, ...] = ()
-    """Names of the searches whose best architecture it is."""
+    """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     over_limit: tuple[str, ...] = ()
-    """Names of the searches whose limits its measured latency exceeds, although its predicted latency meets them."""
+    """Searches whose limits it meets by prediction but exceeds when measured."""
 
     @property
     def file(self) -> str:
-        """Path of its architecture file, relative to the run folder."""
+        """Architecture file, relative to the run folder."""
         return f"finalists/{self.architecture.key}.json"
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
     """Return the best architecture of each search, then others spaced evenly along the Pareto front.
 
     Args:
-        best: name of a search -> its best architecture.
-        count: number of architectures in all; never fewer than those in ``best``.
+        best: name of a search -> best architecture.
+        count: number of architectures in all, at least those in ``best``.
     """
     names: dict[Architecture, list[str]] = {}
     for name, entry in best.items():
@@ -80,7 +80,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Add measurements from an earlier ``finalists.json`` to the finalists; append its other measured architectures."""
+    """Add the measurements of an earlier ``finalists.json``; append its other measured architectures."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -134,13 +134,12 @@ def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
 
 
 def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
-    """Mark as best of each search the architecture with the lowest metric that was not measured above the limits.
+    """Make the best architecture not measured above the limits the best of each search.
 
-    Better architectures that were measured above the limits get the name of the search in ``over_limit``. If all were,
-    the search has no best architecture.
+    Better ones get the name of the search in ``over_limit``. If all were measured above, the search has no best.
 
     Args:
-        searches: name of a search -> its metric and limits.
+        searches: name -> search.
     """
     selected = list(finalists)
     for name, goal in searches.items():
@@ -165,16 +164,14 @@ def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> 
 def measure_finalists(
     finalists: Sequence[Finalist], evaluated: Evaluated, searches: Mapping[str, Goal], measure: Measure
 ) -> list[Finalist]:
-    """Measure the latency of the finalists; while the best one of a search exceeds a limit, measure further candidates.
+    """Measure the finalists; while the best one of a search exceeds a limit, measure further candidates.
 
-    Predictions are first corrected by the relative errors of the architectures above the limit. The next candidate is
-    the best architecture that meets the limits by corrected prediction. At most :data:`TRIES` further architectures may
-    exceed a limit. Finalists with a measurement are not measured again.
+    A candidate must meet the limits after its prediction is corrected by the relative errors of those above. At most
+    :data:`TRIES` further ones may exceed a limit. Earlier measurements are kept.
 
     Args:
-        evaluated: architecture -> metrics of all architectures of the search.
-        searches: name of a search -> its metric and limits.
-        measure: function that returns a dictionary of measurements per architecture.
+        evaluated: metrics of all architectures of the searches.
+        measure: function that returns a dictionary per architecture.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:

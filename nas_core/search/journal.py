@@ -35,13 +35,11 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
-    """Write the settings of a new run to a YAML file, or check that they equal those in the file.
+    """Write the settings of a new run to a YAML file, or check that they equal those in the file; return True if it
+    existed.
 
     Args:
-        notes: versions and paths, written but not compared.
-
-    Returns:
-        True if the file existed.
+        notes: versions and paths, not compared.
 
     Raises:
         ConfigError: the file has other settings or is damaged.
@@ -68,8 +66,7 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
 class Journal:
     """Journal of a search: one JSON line per evaluation.
 
-    A resumed search starts from the beginning and reads results from the journal before it evaluates. The context
-    manager locks the run folder.
+    A resumed search starts anew and reads results from the journal first. The context manager locks the run folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -133,12 +130,7 @@ class Journal:
     def append(
         self, search: str, architecture: Architecture, metrics: Mapping[str, float | None], error: str | None = None
     ) -> None:
-        """Append an evaluation; times are not recorded.
-
-        Args:
-            search: name of the search.
-            error: reason of a failed evaluation.
-        """
+        """Append an evaluation, without times."""
         record: dict[str, Any] = {
             "index": self.replayed + self.written,
             "search": search,

@@ -20,9 +20,7 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """Return functions that compute ``params_m`` and ``flops_g`` of an architecture; empty if no network kind fits the
-    space.
-    """
+    """Return functions for ``params_m`` and ``flops_g`` of an architecture; empty if no network kind fits the space."""
     from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
@@ -30,11 +28,10 @@ def costs_on_paper(space: SearchSpace) -> Costs:
 
 
 def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
-    """Return functions that compute ``memory_mb`` and ``cache_mb`` of an architecture; empty if no network kind fits
-    the space.
+    """Return functions for ``memory_mb`` and ``cache_mb`` of an architecture; empty if no network kind fits the space.
 
     Args:
-        workload: setting -> value, such as ``{"source_length": 30, "beam": 5}``.
+        workload: settings such as ``{"source_length": 30, "beam": 5}``.
     """
     from nas_core.models.kind import fitting_kind  # imports torch
 
@@ -55,8 +52,7 @@ def cost_limits(
 
     Args:
         limits: metric -> largest value allowed; None means no limit.
-        formulas_later: defer the import of torch to the first prediction.
-        workload: as for :func:`memory_on_paper`.
+        formulas_later: import torch only with the first prediction.
     """
     constraints = []
     for name, limit in limits.items():

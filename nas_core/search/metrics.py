@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Metric:
-    """Name, label, unit and direction of a metric."""
+    """Metric with display settings."""
 
     name: str
     label: str
-    """Displayed name without the unit."""
+    """Displayed name, without the unit."""
     unit: str = ""
-    """Unit; empty if there is none or it is unknown."""
+    """Empty if there is none or it is unknown."""
     larger_is_better: bool | None = None
-    """True if larger values are better, False if smaller ones are, None if unknown."""
+    """None if unknown."""
     spec: str = ".4g"
-    """Format specification of its numbers in tables."""
+    """Number format in tables."""
 
     @property
     def title(self) -> str:
@@ -48,11 +48,7 @@ _KNOWN = {
 
 
 def metric_named(name: str, units: Mapping[str, str] | None = None) -> Metric:
-    """Return the label, unit and direction of a metric.
-
-    Args:
-        units: metric -> unit; replaces the default unit.
-    """
+    """Return the label, unit and direction of a metric; ``units`` replace its unit."""
     metric = _KNOWN.get(name) or Metric(name, name, larger_is_better=False if name.endswith("_loss") else None)
     unit = (units or {}).get(name)
     return replace(metric, unit=str(unit)) if unit else metric

@@ -1,4 +1,4 @@
-"""Baselines that replace the attention of every layer, every second layer, or the first or last layers."""
+"""Baselines with another kind of attention in some layers."""
 
 from __future__ import annotations
 

@@ -32,17 +32,16 @@ clock = time.monotonic
 
 
 class Progress:
-    """Progress bar and log of a search, with the remaining time.
+    """Progress bar, remaining time and log file of a search.
 
-    The remaining time is estimated from the last complete generation, or from the evaluations before the first one
-    ends. If stderr is not a terminal, log lines are printed.
+    The remaining time follows from the last complete generation, or from the evaluations of the first one. Without a
+    terminal, log lines are printed.
 
     Args:
-        log: log file; lines are appended, the first one before the first evaluation.
         total: largest number of evaluations.
         together: number of simultaneous evaluations.
         show: print to stderr.
-        kept: True if an interrupted search can be resumed.
+        kept: True if the search can be resumed.
     """
 
     def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
@@ -117,7 +116,7 @@ class Progress:
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:
-        """Reduce the total by evaluations that a finished search did not need."""
+        """Reduce the total by evaluations that were not needed."""
         self._total -= count
         self._bar.total = self._total
         self._bar.refresh()
@@ -162,13 +161,13 @@ class Logged:
     before: int
     """Number of results at that time."""
     total: int
-    """Largest number of results that the search can reach."""
+    """Largest number of results."""
     results: int
     """Number of results at the last log line."""
 
 
 def read_log(path: Path) -> Logged | None:
-    """Return the last session in a log file; None if there is none or the file is damaged."""
+    """Return the last session in a log file; None if there is none."""
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except (NasExtError, UnicodeDecodeError):

@@ -30,14 +30,7 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 
 
 def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
-    """Return the options of a strategy.
-
-    Args:
-        taken: names of the command's other options.
-
-    Raises:
-        ConfigError: an option of the strategy has one of these names.
-    """
+    """Return the options of a strategy; raise a ConfigError if one has a name in ``taken``."""
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
     for option in options:

@@ -24,16 +24,13 @@ def remeasure(
 ) -> list[dict[str, Any]]:
     """Measure architectures with the settings of a latency model's training data.
 
-    On the machine of the latency model, ``latency_ms`` is corrected for clock drift. On other machines it equals the
-    measured ``raw_ms``.
+    ``latency_ms`` is corrected for clock drift; on another machine than the model's it equals the measured ``raw_ms``.
 
     Args:
-        task: the supernet's vocabulary sizes or number of classes; a warning is logged if the measurement settings
-            differ.
+        task: the supernet's vocabulary sizes or number of classes, compared with those settings.
 
     Returns:
-        One dictionary per architecture, with ``latency_ms``, ``raw_ms``, ``std_ms`` and ``mad_ms``. If the settings are
-        missing or cannot be used on this machine, a warning is logged and the dictionaries are empty.
+        One dictionary per architecture; empty, with a warning, if the settings cannot be used on this machine.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})

@@ -45,10 +45,7 @@ class Session:
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """Return the sessions of a run folder; empty if ``sessions.json`` is missing or damaged.
-
-    Keys of a session: ``started`` (ISO 8601, UTC), ``seconds`` (duration) and ``machine``.
-    """
+    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session; empty without a valid file."""
     try:
         content = read_json(folder / FILE)
     except DataError:

@@ -1,4 +1,4 @@
-"""Search by several machines that share their evaluations in an Optuna storage."""
+"""Search by several machines through an Optuna storage."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ def shared_evaluations(
     """Return a function that evaluates architectures together with all processes of an Optuna study.
 
     Args:
-        storage: URL or journal file of the Optuna storage.
-        study: name of the study.
-        metrics: names of the minimised metrics.
-        settings: settings that must be equal in all processes; of the path ``data`` only the last folder name.
+        settings: must be equal in all processes; of the path ``data`` only the last folder name.
         stale_s: seconds without a heartbeat after which a process counts as lost.
     """
     target = adapter_parts("shared_search").get(NAME)

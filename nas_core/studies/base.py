@@ -1,4 +1,4 @@
-"""Base class, inputs and results of studies."""
+"""Base class and data of studies."""
 
 from __future__ import annotations
 
@@ -113,20 +113,11 @@ class Study(ABC):
 
     @abstractmethod
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
-        """Study supernets.
-
-        Args:
-            config: instance of :attr:`config`.
-            folder: output folder; an interrupted study in it is resumed.
-        """
+        """Study supernets; an interrupted study in ``folder`` is resumed."""
 
 
 def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
-    """Open supernets and name them by their files; by their folders if files have equal names.
-
-    Args:
-        options: options of :func:`nas_core.supernet.open_supernet`.
-    """
+    """Open supernets, named by their files, or by folders if files have equal names."""
     if len({real_path(path) for path in checkpoints}) < len(checkpoints):
         raise ConfigError("a checkpoint is given twice; give each checkpoint once")
     names = [path.stem for path in checkpoints]
@@ -153,7 +144,7 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
 
 
 def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
-    """Yield at most ``count`` batches of a supernet's data, evenly spaced if the batches are a list."""
+    """Yield at most ``count`` batches, evenly spaced if the batches are a list."""
     batches = supernet.batches()
     if not isinstance(batches, Sequence):
         yield from islice(batches, count)
@@ -164,10 +155,10 @@ def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:
-    """Check that all supernets are evaluated on the same examples.
+    """Check that all supernets are evaluated on the same examples, if known.
 
     Raises:
-        DataError: the examples differ; supernets with unknown examples are not checked.
+        DataError: the examples differ.
     """
     keys = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
     for subject, key in keys[1:]:

@@ -70,19 +70,15 @@ class CloseGapConfig:
 def train_further(
     subject: Subject, goals: Mapping[Architecture, Enough], folder: Path, config: CloseGapConfig
 ) -> dict[Architecture, Curve]:
-    """Train subnets, starting from supernet weights, until each is good enough or has ``config.most_updates`` updates.
+    """Train subnets from supernet weights until each is good enough or has ``config.most_updates`` updates.
 
     Each training has a folder with its log and metrics. A second call resumes interrupted trainings.
 
     Args:
         goals: architecture -> function that returns True if metrics are good enough.
 
-    Returns:
-        Architecture -> metrics by number of updates.
-
     Raises:
-        ConfigError: the host framework does not support further training, or the folder is in use or contains trainings
-            with other settings.
+        ConfigError: the host framework does not support it, or the folder is in use or contains other trainings.
         DataError: a training failed or diverged.
     """
     place = folder / "further" / file_digest(subject.path)[:12]

@@ -59,20 +59,16 @@ def experts_of(subject: Subject) -> MoSConfig:
 def train_supernets(
     subject: Subject, settings_by_name: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
 ) -> dict[str, Supernet]:
-    """Train supernets with other experts but the settings of a given supernet.
+    """Train supernets with other experts but the settings of a given supernet, which is returned for equal experts.
 
     Each training has a folder with its log. A second call resumes interrupted trainings.
 
     Args:
         settings_by_name: folder name -> experts.
         changes: training settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
-
-    Returns:
-        Folder name -> supernet; the given supernet itself if the experts are equal.
 
     Raises:
-        ConfigError: the supernet has no experts, or the folder is in use or contains supernets with other settings.
+        ConfigError: the supernet has no experts, or the folder is in use or contains other supernets.
         DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet

@@ -92,15 +92,14 @@ def train_standalone(
     changes: Mapping[str, str],
     jobs: int = 1,
 ) -> list[StandaloneRun]:
-    """Train architectures from scratch, unless the folder contains their results, and return all results in order.
+    """Train architectures from scratch unless the folder has their results; return all results in order.
 
-    Each training has a folder in ``standalone/`` with its log. Its result is appended to ``standalone.jsonl``. A second
+    Each training has a folder in ``standalone/`` with its log; its result is appended to ``standalone.jsonl``. A second
     call resumes interrupted trainings.
 
     Args:
-        trainer: supernet at ``checkpoint``, whose training settings are used.
+        trainer: supernet at ``checkpoint`` with the training settings.
         changes: training settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
 
     Raises:
         ConfigError: the folder is in use or contains results with other settings.
@@ -184,13 +183,10 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
-    """Check that results of networks trained from scratch have the same examples as the supernets, if known.
+    """Raise a DataError if results of networks trained from scratch have other examples than the supernets.
 
     Args:
-        where: file of the results, for messages.
-
-    Raises:
-        DataError: the examples differ.
+        where: file of the results, for the message.
     """
     for subject in subjects:
         key = subject.supernet.examples_key()

@@ -42,8 +42,8 @@ def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     """Return the Jensen-Shannon distance ``(..)`` of distributions ``(.., M)``, from 0 to sqrt(ln 2) = 0.8326.
 
     It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
-    1991; Endres and Schindelin 2003). Mixture-of-Supernets (A.1.1) gives neither formula nor base; with base 2, values
-    are 1.2011 times as large.
+    1991; Endres and Schindelin 2003). With base 2, values are 1.2011 times as large; Mixture-of-Supernets (A.1.1) does
+    not name the base.
     """
     distance: NDArray[np.float64] = jensenshannon(p, q, axis=-1)
     return np.nan_to_num(distance)  # rounding may make the divergence of equal distributions negative

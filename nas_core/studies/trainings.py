@@ -44,9 +44,8 @@ def train_all(trainings: Mapping[Key, Training], jobs: int, finished: Callable[[
     """Run trainings, ``jobs`` at a time; if one fails, stop all.
 
     Args:
-        trainings: key -> training.
-        finished: function called with the key and duration (seconds) of each finished training.
-        noun: plural noun for the progress bar, such as ``networks``.
+        finished: function called with key and seconds of each finished training.
+        noun: plural noun for the progress bar.
     """
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
@@ -151,18 +150,16 @@ def train_missing(
     jobs: int,
     finished: Callable[[Key, float], None],
 ) -> None:
-    """Run missing trainings, after a check that the settings equal those of earlier trainings in the folder.
+    """Run missing trainings; check that settings equal those of earlier trainings.
 
     Args:
         file: JSON file for the settings.
-        noun: plural noun for the progress bar and messages, such as ``networks``.
-        trainer: supernet whose training data are used.
-        missing: keys of the trainings to run.
+        noun: plural noun for the progress bar and messages.
         training_of: function that returns the training for a key.
         finished: as for :func:`train_all`.
 
     Raises:
-        ConfigError: earlier trainings in the folder have other settings.
+        ConfigError: earlier trainings have other settings.
     """
     if missing:  # otherwise the data may be gone
         settings = {**settings, "data": dict(trainer.training_data())}

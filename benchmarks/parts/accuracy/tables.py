@@ -1,14 +1,14 @@
 """Published tables for accuracy predictors: networks, observed accuracies and true accuracies.
 
 On NAS-Bench-101 and -201, predictors are trained on validation accuracies and evaluated on all cells by mean test
-accuracy. The others have one number per network (validation accuracy, or milliseconds), and predictors are evaluated on
-all networks outside the training set.
+accuracy. The others have one number per network (validation accuracy, or milliseconds), and predictors are evaluated
+outside the training set.
 
 ``.._one_percent`` is FlowerFormer's protocol (Hwang et al. 2024, by its code): of half of 14,580 cells of
 NAS-Bench-101, or of 15,625 of NAS-Bench-201, one percent (72, 78) is the training set. Of the other half, 40 cells
-select the checkpoint and the rest is evaluated. Its figures are means of nine runs. Which cells and accuracies its
-files contain is not published. Here each draw selects new cells, on NAS-Bench-101 from those with a published
-validation accuracy. Training uses validation accuracies, evaluation mean test accuracies; the 40 cells are not used.
+select the checkpoint and the rest is evaluated. Its figures are means of nine runs; its cells and accuracies are not
+published. Here each draw selects new cells, on NAS-Bench-101 among those with a published validation accuracy, and the
+40 cells are not used.
 """
 
 from __future__ import annotations

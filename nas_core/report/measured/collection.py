@@ -26,7 +26,7 @@ _EXPECTED = "expected a folder of 'nas-ext latency dataset' or a .jsonl file of 
 
 @dataclass(frozen=True)
 class MeasuredNetwork:
-    """Measured latency of a network or architecture; unknown values are None."""
+    """Measured latency; unknown values are None."""
 
     name: str
     family: str
@@ -35,11 +35,11 @@ class MeasuredNetwork:
     raw_ms: float | None
     """Latency as measured."""
     reference_ms: float
-    """Latency of the reference network, measured at the same time."""
+    """Latency of the reference network at the same time."""
     error_percent: float | None
     """Standard error of the latency, in percent."""
     when: float | None
-    """Time of the measurement, in seconds since 1970."""
+    """Time, in seconds since 1970."""
     params_m: float | None = None
     flops_g: float | None = None
     nodes: int | None = None
@@ -47,12 +47,12 @@ class MeasuredNetwork:
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     architecture: Architecture | None = None
     again_percent: float | None = None
-    """Difference of a second measurement, in percent; both are corrected for clock drift."""
+    """Difference of a second measurement in percent, without drift."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Measured networks of a dataset folder in one runtime, or measured architectures of a file."""
+    """Measured networks of a folder in one runtime, or measured architectures of a file."""
 
     path: Path
     noun: str
@@ -60,15 +60,15 @@ class Collection:
     runtime: str
     runtimes: Sequence[str]
     facts: Mapping[str, Any]
-    """Name -> value: time, machine and method of the measurements."""
+    """Time, machine and method of the measurements."""
     settings: Mapping[str, Any]
     error_definition: str
     networks: Sequence[MeasuredNetwork]
     machine: Mapping[str, Any]
     skipped: Sequence[tuple[str, str, str]] = ()
-    """Name, family and reason for each network that could not be measured."""
+    """Name, family and reason of each network that was not measured."""
     space: SearchSpace | None = None
-    """Search space of the architectures; None for networks."""
+    """None for networks."""
     warnings: Sequence[str] = ()
 
     @property
@@ -77,7 +77,7 @@ class Collection:
         return list(dict.fromkeys(names))
 
     def values(self, name: str) -> Floats:
-        """Return a field of all networks as an array ``(n,)``; NaN if unknown."""
+        """Return a field of all networks ``(n,)``; NaN if unknown."""
         return np.array([getattr(network, name) for network in self.networks], np.float64)
 
 
@@ -85,10 +85,7 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
     """Read a folder of ``nas-ext latency dataset`` or a file of ``nas-ext latency collect``.
 
     Args:
-        runtime: runtime to read from a folder; default: the first one.
-
-    Raises:
-        DataError: the file or folder is missing, damaged or empty.
+        runtime: runtime of a folder; default: the first one.
     """
     path = Path(path)
     if path.is_dir():

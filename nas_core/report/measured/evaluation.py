@@ -1,4 +1,4 @@
-"""Comparison of predictions with measurements, in training data and unseen."""
+"""Comparison of predictions with measurements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nas_core.report.measured.collection import Collection, Floats
 
 ALL, AVERAGE = "all", "average"
 GROUPS = ("family", "group", "benchmark")
-"""Fields by which records are grouped; the first one that all records have is used."""
+"""Fields for grouping; the first that all records have is used."""
 _FEW = 20
 """Smallest number of records for a rank correlation among the best tenth."""
 _EXPECTED = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
@@ -40,11 +40,11 @@ class Evaluation:
     """Standard deviations ``(n,)`` of the predictions; 0 if unknown."""
     families: NDArray[np.str_]
     learned: NDArray[np.bool_] | None
-    """Mask ``(n,)`` of measurements in the model's training data; None if unknown."""
+    """Mask ``(n,)`` of the model's training data; None if unknown."""
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Mask ``(n,)`` of measurements outside the training data; all if there are none."""
+        """Mask ``(n,)`` of measurements outside the training data; all if none are outside."""
         if self.learned is None or self.learned.all():
             return np.ones(len(self.measured), np.bool_)
         return ~self.learned
@@ -61,7 +61,6 @@ class Evaluation:
 
     @property
     def has_deviation(self) -> bool:
-        """True if the model predicts standard deviations."""
         return bool((self.deviation > 0).any())
 
     @property
@@ -70,7 +69,7 @@ class Evaluation:
         return np.asarray(np.abs(self.predicted - self.measured) <= self.deviation, np.bool_)
 
     def rows(self, mask: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
-        """Return table rows with the errors per family, their average over families, and the errors of all networks.
+        """Return errors per family, on average over families, and of all.
 
         Args:
             mask: included measurements ``(n,)``; default: :attr:`scored`.
@@ -97,21 +96,13 @@ class Evaluation:
         return rows
 
     def worst(self, count: int, errors: Floats | None = None) -> list[int]:
-        """Return the indices of the ``count`` largest errors outside the training data, largest first.
-
-        Args:
-            errors: errors ``(n,)``; default: relative errors.
-        """
+        """Return the indices of the largest errors outside the training data, by default relative errors."""
         places = np.flatnonzero(self.scored)
         order = np.argsort(-np.abs((self.percent if errors is None else errors)[places]), kind="stable")
         return [int(place) for place in places[order][:count]]
 
     def note(self, noun: str) -> str:
-        """Return a sentence that says how many measurements are in the model's training data.
-
-        Args:
-            noun: plural noun, such as ``networks``.
-        """
+        """Return a sentence about the model's training data."""
         count = len(self.measured)
         if self.learned is None:
             return f"The model file does not list its training data; {noun} among them make the errors too small."
@@ -127,11 +118,8 @@ class Evaluation:
 def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Path) -> tuple[Evaluation, list[int]]:
     """Predict the latency of measured networks.
 
-    Args:
-        path: file of the model, for messages.
-
     Returns:
-        The evaluation, and for each prediction the index of its network. Unreadable ONNX files have no prediction.
+        The evaluation, and the index of each predicted network; unreadable ONNX files have no prediction.
     """
     if isinstance(model, GeneLatencyModel):
         assert collection.space is not None
@@ -186,7 +174,7 @@ class RecordEvaluation:
         return np.argsort(values if self.lower_is_better else -values, kind="stable")
 
     def quality(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return errors and rank correlations over the records of a mask ``(n,)``; None if undefined."""
+        """Return errors and rank correlations for a mask ``(n,)``; None if undefined."""
         predicted, measured = self.evaluation.predicted[mask], self.evaluation.measured[mask]
         count = len(measured)
         top = self._order(measured)[: max(2, round(count / 10))]
@@ -207,7 +195,7 @@ class RecordEvaluation:
         return {float(share): float(100 * (off <= ndtri((1 + share / 100) / 2)).mean()) for share in _EXPECTED}
 
     def operation(self, op: int) -> str:
-        """Return the name of an operation; its number if the graph reader has no names."""
+        """Return the name of an operation, or its number."""
         names = () if self.reader is None else self.reader.operations
         return names[op] if op < len(names) else f"operation {op}"
 
@@ -222,16 +210,14 @@ def evaluate_records(
     lower_is_better: bool = False,
     device: str = "cpu",
 ) -> RecordEvaluation:
-    """Predict all records of a file and compare the predictions with the known values.
+    """Predict all records of a file and compare the predictions with known values.
 
     Args:
         model: file written by ``nas-ext lab predictor train``.
-        data: JSON Lines file in the format of the training data.
-        reader: graph reader for architectures, see ``nas-ext lab predictor train --help``; default: that of the
-            training.
+        data: JSON Lines file like the training data.
+        reader: graph reader, see ``nas-ext lab predictor train --help``; default: that of the training.
         target: field of the known value; default: that of the training.
         by: field for grouping; default: the first of :data:`GROUPS` that all records have.
-        lower_is_better: True if smaller values are better.
     """
     predictor = check_unpriced(load_accuracy_model(model, device, "ignore"), model)
     trained_with = predictor.info.get("reader")

@@ -12,7 +12,7 @@ from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.evaluation import Evaluation
 
 BAND = 0.1
-"""Half width of the band around the diagonal, as a fraction of the value."""
+"""Half width of the band around the diagonal, relative to the value."""
 _WIDE = 20.0
 """Ratio of the largest to the smallest value above which an axis is logarithmic."""
 _MOST_BARS = 250
@@ -20,7 +20,7 @@ _GREY = {"width": 1.2, "color": "#8b939c"}
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
-    """Return a scatter plot of latency against ``params_m`` or ``flops_g``, one colour per family."""
+    """Return latency against ``params_m`` or ``flops_g``, one colour per family."""
     x, y = collection.values(name), collection.values("latency_ms")
     families = np.array([network.family for network in collection.networks])
     data = []
@@ -32,10 +32,10 @@ def sizes(collection: Collection, name: str, title: str) -> Figure:
 
 
 def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relative: bool = True) -> Figure:
-    """Return a scatter plot of predicted against measured values; points of training data are pale.
+    """Return predicted against measured values; training data are pale.
 
     Args:
-        numbers: index of each prediction's row in the page's table.
+        numbers: row index of each prediction.
         relative: draw a 10 % band, on logarithmic axes if values vary widely.
     """
     everything = np.concatenate([evaluation.measured, evaluation.predicted])
@@ -75,7 +75,7 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
 
 
 def drift(collection: Collection) -> Figure:
-    """Return the clock drift over time: reference latency, and measured over corrected latency of each network."""
+    """Return the clock drift: reference latency, and measured over corrected latency of each network."""
     order = np.argsort(collection.values("when"), kind="stable")
     x = np.arange(1, len(order) + 1)
     reference = collection.values("reference_ms")[order]
@@ -93,7 +93,7 @@ def drift(collection: Collection) -> Figure:
 
 
 def coverage(shares: Mapping[float, float]) -> Figure:
-    """Return a plot of observed against expected coverage of prediction intervals, in percent."""
+    """Return observed against expected coverage of prediction intervals, in percent."""
     data = [
         {"type": "scatter", "mode": "lines", "line": _GREY, "name": "expected", "hoverinfo": "skip",
          "x": [0, 100], "y": [0, 100]},

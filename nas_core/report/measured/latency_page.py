@@ -1,4 +1,4 @@
-"""HTML page of measured latencies, and of a model's predictions for them."""
+"""HTML page of measured latencies and predictions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ _SHORT = 300
 def write_latency_report(
     data: str | Path, path: str | Path, model: str | Path | None = None, runtime: str | None = None
 ) -> list[Table]:
-    """Write the HTML page of a latency dataset; return its tables of latencies per family and of errors.
+    """Write the HTML page of a latency dataset; return its tables.
 
     Args:
         data: folder of ``nas-ext latency dataset`` or file of ``nas-ext latency collect``.
-        path: HTML file to write.
-        model: file written by ``nas-ext latency train`` for a folder, by ``nas-ext latency fit`` for a file; None shows
-            no predictions.
-        runtime: runtime to read from a folder; default: that of the model if measured, otherwise the first one.
+        model: file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
+        runtime: runtime of a folder; default: the model's if measured, otherwise the first one.
     """
     collection = read_collection(data, runtime)
     opened = load_latency_model(model, "graph" if Path(data).is_dir() else "genes") if model else None

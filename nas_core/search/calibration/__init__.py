@@ -1,1 +1,1 @@
-"""Estimates of a network's quality after training alone, from supernet metrics and a few trained networks."""
+"""Estimates of quality after training alone, from supernets and a few trained networks."""

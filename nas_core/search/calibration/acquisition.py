@@ -43,15 +43,14 @@ def next_to_train(
 ) -> list[Candidate]:
     """Choose networks one by one, each with the largest expected hypervolume improvement.
 
-    With a cost metric, the expected improvement over the best trained network of at most the same cost is integrated
-    over costs (Emmerich, Giannakoglou and Naujoks 2006). After each choice, the estimate counts as a result
-    (Ginsbourger, Le Riche and Carraro 2010). If the calibration was fitted to no network, the choices are spaced evenly
-    along the Pareto front.
+    With a cost, the expected improvement over the best trained network of at most the same cost is integrated over
+    costs (Emmerich, Giannakoglou and Naujoks 2006). After each choice, the estimate counts as a result (Ginsbourger, Le
+    Riche and Carraro 2010). Without a fit, the choices are spaced evenly along the Pareto front.
 
     Args:
-        evaluated: architecture -> metrics with the calibration's estimate.
-        cost: name of a minimised second metric; None for none.
-        trained_costs: trained architecture -> cost.
+        evaluated: architecture -> metrics, with the calibration's estimate.
+        cost: second metric to minimise.
+        trained_costs: costs of the trained networks.
     """
     name = calibrated_name(calibration)
     needed = [name, *([cost] if cost else [])]
@@ -86,14 +85,14 @@ def next_to_train(
 
 
 def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least: float | None = None) -> Array:
-    """Return the expected hypervolume improvement ``(B,)`` of B networks with normally distributed quality.
+    """Return the expected hypervolume improvement ``(B,)`` for normally distributed quality.
 
     Args:
         mean: expected quality ``(B,)``, larger is better.
         spread: standard deviations ``(B,)``.
-        costs: costs ``(B,)``; if they equal those of the front, the result is the expected improvement of the quality.
+        costs: costs ``(B,)``; if all are equal, the result is the expected improvement of the quality.
         front: costs and qualities ``(n, 2)`` of trained networks.
-        least: lower bound of the quality; default: the worst quality in ``front``.
+        least: lower bound of the quality; default: the worst in ``front``.
     """
     order = np.argsort(front[:, 0], kind="stable")
     front_costs, best = front[order, 0], np.maximum.accumulate(front[order, 1])
@@ -121,18 +120,13 @@ def write_next(
     on_paper: Callable[[Architecture], Mapping[str, float]],
     count: int,
 ) -> list[dict[str, Any]]:
-    """Write the networks to train next to ``train_next.jsonl`` in the run folder.
+    """Write ``train_next.jsonl`` with networks to train next; return key, estimate and cost of each.
 
     Earlier lines with a result are kept. ``nas-ext lab calibrate --trained`` reads the file.
 
     Args:
-        evaluated: architecture -> metrics with the calibration's estimate.
-        cost: name of a minimised second metric; None for none.
-        on_paper: function that computes the cost of an architecture.
-        count: number of networks.
-
-    Returns:
-        One dictionary per network, with its key, estimate and cost.
+        evaluated, cost: as for :func:`next_to_train`.
+        on_paper: function that computes costs of an architecture.
     """
     trained = {network: float(on_paper(network)[cost]) for network in calibration.trained} if cost else {}
     chosen = next_to_train(calibration, evaluated, cost, trained, count)

@@ -1,4 +1,4 @@
-"""Files of a calibration: fitted networks, results of trained networks, and supernet metrics."""
+"""Files of calibrations, of trained networks' results and of supernet metrics."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write a calibration to a ``.safetensors`` file.
-
-    The file contains the trained networks and their metrics, from which the calibration is fitted again.
-    """
+    """Write the trained networks and their metrics to a ``.safetensors`` file."""
     header: dict[str, Any] = {
         "space": space_to_dict(calibration.space), "metric": calibration.metric, "larger": calibration.larger,
         "inherited_metric": calibration.inherited_metric, "inherited_larger": calibration.inherited_larger,
@@ -40,10 +37,10 @@ def save_calibration(calibration: Calibration, path: str | Path) -> None:
 
 
 def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Calibration:
-    """Read a calibration written by :func:`save_calibration`.
+    """Read a file of :func:`save_calibration` and fit the calibration.
 
     Raises:
-        ConfigError: the calibration has another search space than ``space``.
+        ConfigError: its search space is not ``space``.
         DataError: the file is missing or damaged.
     """
     if not Path(path).is_file():
@@ -83,7 +80,7 @@ def read_trained(
     replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
 
     Args:
-        test_set: required test set; a line without ``test_set`` is accepted.
+        test_set: required test set of lines that name one.
 
     Raises:
         DataError: a line lacks a valid architecture or a result, has another test set, or repeats a network.
@@ -110,11 +107,7 @@ def read_trained(
 
 
 def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
-    """Return the architecture of a JSON record.
-
-    Args:
-        line: file and line of the record, for messages.
-    """
+    """Return the architecture of a JSON record; ``line`` names the record in messages."""
     genes = record.get("genes", record.get("architecture"))
     if isinstance(genes, dict) and isinstance(genes.get("genes"), dict):
         genes = genes["genes"]
@@ -149,14 +142,12 @@ def inherited_metrics(
     settings: Mapping[str, Any],
     log: Callable[[str], None] = lambda line: None,
 ) -> NDArray[np.float64]:
-    """Return a metric ``(n, S)`` of n architectures with the weights of each of S supernets.
-
-    Evaluations are read from a journal or appended to it.
+    """Return a metric ``(n, S)`` of n architectures with the weights of S supernets.
 
     Args:
         supernets: SHA-256 of the checkpoint -> supernet.
-        journal: JSON Lines file, one line per evaluation.
-        settings: settings that affect the metric, such as data.
+        journal: JSON Lines file of evaluations; missing ones are added.
+        settings: settings that affect the metric.
 
     Raises:
         ConfigError: another process writes the journal.
@@ -206,15 +197,11 @@ def check_provenance(
     options: Mapping[str, Any],
     advice: str = "give all but the first with --further-supernet",
 ) -> None:
-    """Check that a calibration was made with these supernets, in this order, and the same evaluation data.
+    """Raise a ConfigError unless a calibration was created with these supernets, in this order, and these evaluation
+    data.
 
     Args:
-        path: file of the calibration, for messages.
-        options: evaluation options.
         advice: what to do about a wrong number of supernets.
-
-    Raises:
-        ConfigError: supernets or data differ.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):

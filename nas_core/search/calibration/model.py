@@ -24,11 +24,8 @@ FALLING = ("loss", "ppl", "perplexity", "error", "nll")
 
 
 def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
-    """Return True if larger values of a metric are better, judged by its name (``test_bleu``: True, ``valid_loss``:
+    """Return True if larger values are better, judged by the metric's name (``test_bleu``: True, ``valid_loss``:
     False).
-
-    Args:
-        option: command-line option that the error message suggests.
 
     Raises:
         ConfigError: the name does not tell.
@@ -64,32 +61,32 @@ class Quality:
 class Calibration:
     """Estimate of a network's quality after training alone, from its metric with supernet weights and its size.
 
-    The estimate is a weighted mean of three models: a line through the supernet's metric, ridge regression on sizes,
-    and ridge regression on both. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk
-    towards equal weights. The standard deviation comes from the same errors.
+    It is a weighted mean of a line through the supernet's metric, ridge regression on sizes, and ridge regression on
+    both. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights.
+    The same errors give the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
         >>> mean, spread = calibration.predict_with_std(candidates, their_losses)
 
     Raises:
-        ConfigError: ``larger`` or ``inherited_larger`` is None and the metric's name does not tell its direction.
+        ConfigError: the direction of a metric is None and its name does not tell it.
     """
 
     fewest: ClassVar[int] = FEWEST
     space: SearchSpace
     metric: str
     larger: bool | None = None
-    """True if larger values of ``metric`` are better; None: see :func:`larger_is_better`"""
+    """True if larger values are better; None: see :func:`larger_is_better`"""
     inherited_metric: str = "loss"
-    """Metric of the supernets' evaluation"""
+    """Metric of the supernets"""
     inherited_larger: bool | None = None
-    """True if larger values of ``inherited_metric`` are better; None: see :func:`larger_is_better`"""
+    """``larger`` of the supernets' metric"""
     info: Mapping[str, Any] = field(default_factory=dict)
     """SHA-256 of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
     inherited: Array = field(default_factory=lambda: np.zeros((0, 1)), init=False, repr=False)
-    """Supernet metrics ``(n, S)`` of n trained networks and S supernets"""
+    """Supernet metrics ``(n, S)`` of the trained networks"""
     learned: Learned | None = field(default=None, init=False, repr=False)
     """Fitted models; None before :meth:`fit`"""
 
@@ -103,10 +100,10 @@ class Calibration:
         """Fit to trained networks.
 
         Args:
-            architectures: n different networks, at least 3, usually 5 to 15. If empty, the estimate equals the
-                supernet's metric.
-            inherited: metric ``(n,)`` with the supernet's weights, or ``(n, S)`` for S supernets.
-            standalone: metric ``(n,)`` after training alone.
+            architectures: n different networks, at least 3, usually 5 to 15; if empty, the estimate is the supernet's
+                metric.
+            inherited: metric with supernet weights ``(n,)``, or ``(n, S)`` for S supernets.
+            standalone: metric after training alone ``(n,)``.
 
         Raises:
             DataError: there are one or two networks, all results are equal, or a value is not finite.
@@ -149,14 +146,14 @@ class Calibration:
         """Return estimates ``(B,)`` of the metric after training alone; without a fit, the supernet's metric.
 
         Args:
-            inherited: metric ``(B,)`` with the supernet's weights, or ``(B, S)`` for S supernets.
+            inherited: metric with supernet weights ``(B,)`` or ``(B, S)``.
         """
         if self.learned is None:
             return np.asarray(_columns(inherited).mean(1))
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
-        """Return estimates ``(B,)`` and standard deviations ``(B,)``; arguments as for :meth:`predict`.
+        """Return estimates ``(B,)`` and standard deviations ``(B,)``.
 
         Raises:
             ConfigError: the calibration is not fitted.
@@ -166,7 +163,7 @@ class Calibration:
         return self._sign * mean, spread
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return the estimates ``(B,)`` of each linear model, by name; arguments as for :meth:`predict`."""
+        """Return name -> estimates ``(B,)`` of each linear model."""
         columns = self._oriented(_columns(inherited))
         rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
@@ -177,7 +174,7 @@ class Calibration:
         return self.learned
 
     def quality(self) -> Quality:
-        """Return the leave-one-out errors; each network is also excluded from the weights and standard deviations.
+        """Return the leave-one-out errors; weights and standard deviations exclude the network too.
 
         Raises:
             ConfigError: the calibration was fitted to fewer than 4 networks.
@@ -224,12 +221,12 @@ def _columns(inherited: ArrayLike) -> Array:
 
 
 def calibrated_name(calibration: Calibration) -> str:
-    """Return the name of the estimated metric, such as ``calibrated_test_bleu``."""
+    """Return the name of the estimate, such as ``calibrated_test_bleu``."""
     return f"calibrated_{calibration.metric if calibration.fitted else calibration.inherited_metric}"
 
 
 def objective_of(calibration: Calibration) -> str:
-    """Return the name of the metric to minimise: the estimate's name, after a minus if larger values are better."""
+    """Return the metric to minimise: the estimate's name, after a minus if larger values are better."""
     larger = calibration.larger if calibration.fitted else calibration.inherited_larger
     return f"-{calibrated_name(calibration)}" if larger else calibrated_name(calibration)
 
@@ -237,8 +234,7 @@ def objective_of(calibration: Calibration) -> str:
 def calibrated_metrics(
     calibration: Calibration, architecture: Architecture, inherited: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Return the estimate, its standard deviation and the metric to minimise; empty if a supernet's metric is not
-    finite.
+    """Return estimate, standard deviation and metric to minimise; empty if a supernet's metric is not finite.
 
     Args:
         inherited: metrics of the architecture from each supernet.

@@ -12,11 +12,11 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
-"""Names of the models: line through the supernet's metric, ridge regression on sizes, ridge regression on both."""
+"""Line through the supernet's metric, ridge regression on sizes, ridge regression on both."""
 PENALTIES = np.logspace(-1.5, 1, 11)
 """Ridge penalties, relative to the mean square of a network's features (about 1)."""
 FREE = 10.0
-"""Factor that scales a feature so that the ridge penalty hardly affects it."""
+"""Scale of a feature that the ridge penalty hardly affects."""
 FEWEST = 3
 """Smallest number of trained networks for a fit."""
 
@@ -78,7 +78,7 @@ class Inherited:
         return cls(middle, deviation, float(_usable(np.array([mean.std()]))[0]))
 
     def columns(self, inherited: Array) -> tuple[Array, Array]:
-        """Return the standardised mean ``(B, 1)`` and the metrics of each supernet ``(B, S)``; ``(B, 0)`` if S is 1."""
+        """Return the standardised mean ``(B, 1)`` and, for several supernets, each metric ``(B, S)``."""
         standard = (inherited - self.middle) / self.deviation
         mean = standard.mean(1, keepdims=True)
         count = standard.shape[1]
@@ -99,9 +99,7 @@ class Parts:
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """Fit supernet metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger metrics and targets are
-        better.
-        """
+        """Fit supernet metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger is better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         features = np.hstack([FREE * mean, single, sizes])
@@ -136,7 +134,7 @@ class Learned:
 
     @classmethod
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
-        """Fit to trained networks; arguments as for :meth:`Parts.fit`."""
+        """Fit to trained networks, see :meth:`Parts.fit`."""
         scale = TargetScale.fitted("mean", targets)
         held_out = scale.learn(Parts.left_out(inherited, sizes, targets))
         learned = scale.learn(targets)

@@ -23,17 +23,16 @@ DRAWN = 1000
 class Sizes:
     """Sizes of architectures as features.
 
-    Features are the sum over layers of each numeric gene, parameters and FLOPs if they can be computed, the logarithms
-    of all these, and the mean code of each gene with named options. A numeric gene whose options have codes of their
-    own is not used.
+    Features are sums over layers of numeric genes, parameters and FLOPs if known, logarithms of all these, and mean
+    codes of genes with named options. Numeric genes with codes of their own are not used.
     """
 
     space: SearchSpace
 
     def columns(self, architectures: Sequence[Architecture]) -> Array:
-        """Return features ``(B, C + 1)``, standardised to mean 0 and mean square 1 / C over random architectures.
+        """Return features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C.
 
-        The last feature is the mean of all sizes, with mean square 1.
+        The last one is the mean of all sizes, with mean square 1.
         """
         middle, deviation, common = self._scale
         standard, sizes = self._standard(self._raw(architectures), middle, deviation)

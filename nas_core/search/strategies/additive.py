@@ -1,6 +1,6 @@
-"""Additive models of a metric: the sum of one effect per gene, layer and option.
+"""Additive models of a metric: a sum of effects of all options.
 
-Letters: n architectures, V binary variables, one per gene, layer and option. A slot is a gene in one layer.
+Letters: n architectures, V binary variables, one per option of each slot. A slot is a gene in one layer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nas_core.space.slots import ABSENT, Rows
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Ridge penalties, from which leave-one-out error selects one."""
+"""Ridge penalties to select from by leave-one-out error."""
 UNKNOWN_COST = 10.0
 """Cost of an architecture without a prediction, as a multiple of the limit."""
 
 
 class Variables:
-    """Binary variables of a search space: 1 if an architecture has the option in the slot."""
+    """Binary variables of a search space: 1 for the options of an architecture."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space, self.slots = space, space.slots
@@ -46,7 +46,7 @@ class Variables:
         return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
 
     def steps(self) -> Numbers:
-        """Return features ``(V, slots + genes)``: the relative size of each option in its slot, and in its gene."""
+        """Return features ``(V, slots + genes)``: relative size of each option in its slot and in its gene."""
         places = np.arange(self.count)
         rows = np.zeros((self.count, self.slots.count), np.int16)
         rows[places, self.slot_of] = self.option_of
@@ -106,9 +106,9 @@ class AdditiveFit:
 
 
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
-    """Replace the predictor of a slow constraint by an additive model, fitted to its predictions for ``rows``.
+    """Replace a slow constraint's predictor by an additive model of its predictions for ``rows``.
 
-    If all predictions are equal, every architecture meets the limit.
+    If all are equal, every architecture meets the limit.
     """
     values = constraint.values(rows)
     finite = np.isfinite(values)
@@ -123,21 +123,19 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """Linear approximation of the limited metrics around an architecture, exact for changes of one gene."""
+    """Linear approximation of the limited metrics around a reference architecture, exact for changes of one gene."""
 
     parts: Numbers
-    """Effects ``(limits, V)`` in the metrics' units; 0 for options of the reference architecture."""
+    """Effects ``(limits, V)`` in the metrics' units; 0 for the reference's options."""
     constant: Numbers
-    """Metrics ``(limits,)`` of the reference architecture."""
+    """Metrics ``(limits,)`` of the reference."""
 
     @classmethod
     def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
-        """Fit to predictions for an architecture and for all changes of one gene.
-
-        The effects of options in absent layers are measured at the greatest depth.
+        """Fit to predictions for all changes of one gene; options of absent layers are changed at the greatest depth.
 
         Args:
-            anchor: architecture ``(1, slots)`` with an option in every slot, absent layers included.
+            anchor: reference ``(1, slots)`` with an option in every slot, absent layers included.
         """
         slots = variables.slots
         row = slots.canonical(anchor)

@@ -1,4 +1,4 @@
-"""Base class of search strategies: propose architectures, learn from their metrics."""
+"""Base class of search strategies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
-"""Number of best architectures whose mutants are offered to idle workers, and mutation probability per gene."""
+"""Number of best architectures that are mutated for idle workers, and mutation probability per gene."""
 
 PATIENCE = 3
 """Number of consecutive generations without a new architecture after which a search ends."""
@@ -39,10 +39,10 @@ class Strategy(ABC):
     :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
 
     Args:
-        constraints: limits that every proposed architecture meets, such as ``{"latency_ms": (function, 30)}``.
-        config: instance of :attr:`config_class`; None for the defaults.
+        constraints: limits of all proposed architectures, such as ``{"latency_ms": (function, 30)}``.
+        config: instance of :attr:`config_class`.
         metric: metric to minimise.
-        max_tries: largest number of architectures drawn to find those of one generation that meet the limits.
+        max_tries: largest number of random draws per generation to find architectures within the limits.
     """
 
     name: ClassVar[str] = ""
@@ -79,9 +79,9 @@ class Strategy(ABC):
         self.proposals = Proposals(space, constraints, max_tries)
         self.generation = 0
         self.proposed = 0
-        """Number of architectures in all generations, repeated ones included."""
+        """Number of architectures in all generations, with repetitions."""
         self.saved = 0
-        """Number of proposed architectures whose result was already available."""
+        """Number of proposed architectures that had a result."""
         self._scores: dict[bytes, float] = {}
         self._members: dict[bytes, None] = {}
         self._queue: dict[bytes, None] = {}
@@ -93,10 +93,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def _propose(self) -> Rows | None:
-        """Return the next generation as option indices ``(n, slots)``; None ends the search.
-
-        It may contain architectures that have been evaluated.
-        """
+        """Return the next generation ``(n, slots)``, which may repeat architectures; None ends the search."""
 
     @property
     @abstractmethod
@@ -115,7 +112,7 @@ class Strategy(ABC):
         """Create a strategy with the objectives of a command line or a host framework.
 
         Args:
-            objectives: metrics to minimise; a strategy with one objective uses the first.
+            objectives: metrics to minimise; only the first for a single objective.
             common: ``seed`` and ``max_tries``.
         """
         return cls(space, constraints, config, metric=objectives[0], **common)
@@ -131,7 +128,7 @@ class Strategy(ABC):
         return math.inf if score is None else score
 
     def describe(self) -> dict[str, Any]:
-        """Return all settings as JSON types; equal settings give equal behaviour."""
+        """Return all settings as JSON types."""
         return {
             "strategy": self.name or type(self).__name__,
             "seed": self.seed,
@@ -142,7 +139,7 @@ class Strategy(ABC):
         }
 
     def insight(self) -> dict[str, Any]:
-        """Return what the strategy has learned, as JSON types, for reports."""
+        """Return what was learned, as JSON types."""
         return {}
 
     def _state(self) -> dict[str, Any]:
@@ -155,17 +152,17 @@ class Strategy(ABC):
 
     @property
     def asked_all(self) -> bool:
-        """True if there is no further architecture to ask for."""
+        """True if no architecture is left to ask for."""
         return self._ended and not self._queue
 
     @property
     def finished(self) -> bool:
-        """True if there is no further architecture to ask for and all have a result."""
+        """True if no architecture is left to ask for and all have a result."""
         return self.asked_all and not self._waiting
 
     @property
     def waiting(self) -> list[Architecture]:
-        """Architectures that :meth:`ask` returned and that have no result, oldest first."""
+        """Architectures without a result, oldest first."""
         return self._values(self._waiting)
 
     def start(self) -> None:
@@ -178,7 +175,7 @@ class Strategy(ABC):
             self._refill()
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        """Return at most ``n`` new architectures; none at the end, or while the next generation needs missing results.
+        """Return at most ``n`` new architectures; none at the end, or while the next generation awaits results.
 
         Raises:
             ConstraintError: no architecture meets the limits.
@@ -192,7 +189,7 @@ class Strategy(ABC):
         return self._values(keys)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
-        """Record the metrics of an architecture; None, or a missing or non-finite :attr:`metric`, is a failure."""
+        """Record the metrics of an architecture; None is a failure."""
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
             return
@@ -205,10 +202,10 @@ class Strategy(ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """Return a new architecture within the limits for an idle worker; the state of the search does not change.
+        """Return a new architecture within the limits for an idle worker, without effect on the search.
 
         Args:
-            rng: random generator, not the strategy's own.
+            rng: random generator other than the strategy's.
             taken: excluded architectures.
         """
         excluded = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
@@ -230,7 +227,7 @@ class Strategy(ABC):
         self._waiting = {}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the proposed architecture with the smallest score, and the score; None if all failed."""
+        """Return the proposed architecture with the smallest score, and the score; None without a result."""
         good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
         key = min(good, key=self._scores.__getitem__, default=None)
         return None if key is None else (self._values([key])[0], self._scores[key])
@@ -269,7 +266,7 @@ class Strategy(ABC):
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
-        """Return the architectures ``(n, slots)`` and scores ``(n,)`` of successful evaluations."""
+        """Return architectures ``(n, slots)`` and scores ``(n,)`` of successful evaluations."""
         others = sorted(key for key in self._scores if key not in self._members)
         keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
         return self._rows(keys), np.array([self._scores[key] for key in keys])
@@ -279,12 +276,11 @@ class Strategy(ABC):
         return sorted(good, key=lambda key: (self._scores[key], key))
 
     def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
-        """Fill ``chosen`` up to ``count`` rows, with mutants of the best evaluated architectures, then with random
-        ones.
+        """Fill ``chosen`` up to ``count`` rows with mutants of the best evaluated architectures, then with random ones.
 
         Args:
             taken: keys of excluded rows; those of new rows are added.
-            parents: number of architectures to mutate.
+            parents: number of mutated architectures.
         """
         best = self._rows(self._best_first()[:parents])
         children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)

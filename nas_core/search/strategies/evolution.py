@@ -3,11 +3,11 @@
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; also
 used by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences from the paper:
 
-- Each architecture is evaluated once: at most 3,025 evaluations instead of 3,750 for the same populations.
+- Each architecture is evaluated once: at most 3,025 evaluations instead of 3,750.
 - A population has no duplicates, and the last generation is evaluated.
 - Architectures evaluated before the first population may be parents; failed evaluations may not.
 
-As in the authors' code, mutation and crossover use the parents; in the paper's listing, the whole population.
+As in the authors' code, children come from the parents; in the paper's listing, from the whole population.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EvolutionConfig:
     iterations: int = 30
     """Number of generations, including the random first one."""
     population: int = 125
-    """Size of each population: parents + mutations + crossovers; those not given are in proportion 25 : 50 : 50."""
+    """Size of each population: parents + mutations + crossovers; missing numbers are in proportion 25 : 50 : 50."""
     parents: int = 25
     """Number of best architectures that survive and have children."""
     mutations: int = 50
@@ -70,7 +70,7 @@ class EvolutionConfig:
 
     @classmethod
     def of(cls, **settings: Any) -> EvolutionConfig:
-        """Return settings; missing numbers are filled in so that they add up to the population, in HAT's proportions.
+        """Return settings; missing numbers fill up the population in HAT's proportions.
 
         Raises:
             ConfigError: the numbers exceed the population.

@@ -1,14 +1,13 @@
 """Search by integer programs on an additive model of the metric.
 
-The model sums the effects of all choices, as in Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV
-2022, and Bercovich et al., "Puzzle: Distillation-Based NAS for Inference-Optimized LLMs", 2024. Differences from these
-papers:
+After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024. Differences:
 
-- Costs are linearised around the best architecture; the error at each solution corrects the limits of the next program.
+- Costs are linearised around the best architecture; the error at each solution corrects the next program's limits.
 - Effects are fitted to all results after each round. Some proposals use effects drawn from the posterior (Baptista and
-Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
-- First, changes of one gene are evaluated. They start from the largest architecture within the limits whose genes are
-about equally reduced.
+  Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
+- The first evaluations change one gene of the largest architecture within the limits whose genes are about equally
+  reduced.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _log = logging.getLogger(__name__)
 Numbers = NDArray[np.float64]
 
 SHARES = 257
-"""Number of architectures between the largest and the smallest that are tried as start of the changes."""
+"""Number of architectures from the largest to the smallest that are tried for the first evaluations."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Golden ratio; its multiples modulo 1 are spaced evenly."""
 BAD = 0.5
@@ -42,7 +41,7 @@ BAD = 0.5
 MUTATED = 0.1
 """Mutation probability per gene for children that fill up the proposals."""
 DIGITS = 9
-"""Decimals of coefficients scaled to at most 1; smaller differences are below the solver's tolerance."""
+"""Decimals of coefficients scaled to at most 1."""
 
 
 _RANGES = {
@@ -67,11 +66,11 @@ class MILPConfig:
     evaluations: int = 300
     """Largest number of evaluated architectures."""
     single_changes: int = 60
-    """Largest number of evaluated changes of one gene; those that reduce costs most come first."""
+    """Largest number of first evaluations that change one gene; those that reduce costs most come first."""
     per_round: int = 10
-    """Number of architectures proposed after each fit of the additive model."""
+    """Number of proposals after each fit of the additive model."""
     explore: float = 0.6
-    """Fraction of the proposals that use a model drawn from the posterior."""
+    """Fraction of proposals that use effects drawn from the posterior."""
     solves: int = 8
     """Largest number of integer programs per proposal, each with corrected limits."""
     nodes: int = 500
@@ -88,16 +87,14 @@ class MILPConfig:
 
 
 class Program:
-    """Integer program that selects one option per gene and layer with the smallest sum of effects."""
+    """Integer program: one option per gene and layer with the smallest sum of effects."""
 
     def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
         self.variables, self.nodes, self.gap = variables, nodes, gap
         self._one, self._sums = self._structure()
 
     def _structure(self) -> tuple[Numbers, Numbers]:
-        """Return coefficients ``(slots, V)`` and right-hand sides ``(slots,)`` of the equations for one option per
-        present slot.
-        """
+        # coefficients (slots, V) and right-hand sides (slots,): one option per present slot
         variables, slots = self.variables, self.variables.slots
         coefficients = np.zeros((slots.count, variables.count))
         coefficients[variables.slot_of, np.arange(variables.count)] = 1.0
@@ -116,9 +113,9 @@ class Program:
         """Return the architecture ``(1, slots)`` with the smallest sum of effects; None if none meets the budgets.
 
         Args:
-            parts: effects ``(V,)`` on the metric.
-            costs: effects ``(limits, V)`` on the costs.
-            budgets: largest sums ``(limits,)`` of the costs.
+            parts: effects on the metric ``(V,)``.
+            costs: effects on the costs ``(limits, V)``.
+            budgets: largest sums of costs ``(limits,)``.
             without: variables ``(V,)`` of excluded architectures.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp  # takes as long to import as torch

@@ -1,4 +1,4 @@
-"""Sampling of new architectures that meet the limits."""
+"""Random sampling of new architectures within the limits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 BATCH = 1024
-"""Number of architectures drawn at once; constant, so that random draws do not depend on how many are needed."""
+"""Number of architectures drawn at once; constant, so that results do not depend on the requested number."""
 
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
-"""Limit on predictions of a slow constraint: this number per request, plus ``SLOW_TRIES_EACH`` per requested row."""
+"""Largest number of predictions of a slow constraint per request, and additional ones per requested row."""
 
 NEAR = 32
-"""Number of architectures closest to the limits that are kept as parents."""
+"""Number of rows closest to the limits kept as parents."""
 
 
 def row_keys(rows: Rows) -> list[bytes]:
@@ -32,7 +32,7 @@ class Proposals:
     """Sampler of different architectures within the limits.
 
     Args:
-        max_tries: largest number of architectures drawn per request, rounded up to batches of :data:`BATCH`.
+        max_tries: largest number of rows drawn per request, rounded up to :data:`BATCH`.
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
@@ -59,12 +59,12 @@ class Proposals:
         taken: set[bytes],
         accept: Callable[[Rows], NDArray[np.bool_]] | None = None,
     ) -> Rows:
-        """Return up to ``n`` different rows within the limits; fewer if ``max_tries`` draws do not find enough.
+        """Return up to ``n`` different rows within the limits; fewer after ``max_tries`` draws.
 
         Args:
             draw: function that returns a given number of rows.
             taken: keys of excluded rows; those of new rows are added.
-            accept: function that replaces :meth:`feasible`.
+            accept: replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
         most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
@@ -98,9 +98,8 @@ class Proposals:
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
-        """Return up to ``n`` random rows within the limits, each gene drawn uniformly.
-
-        If too few are found, mutants of these rows, or of the rows closest to the limits, are tried.
+        """Return up to ``n`` random rows within the limits; if too few are found, mutants of the closest rows are
+        tried.
 
         Raises:
             InfeasibleError: no row within the limits is found.
@@ -130,9 +129,7 @@ class Proposals:
         return population
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n,)`` of rows within the limits; remember the smallest values and the rows closest to the
-        limits.
-        """
+        """Return a mask ``(n,)`` of rows within the limits; store the smallest values and the closest rows."""
         values = [constraint.values(rows) for constraint in self.constraints]
         good = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):

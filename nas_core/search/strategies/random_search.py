@@ -15,7 +15,7 @@ class RandomConfig:
     """Settings of random search."""
 
     evaluations: int = 3025
-    """Number of architectures; the default is the largest number that HAT's evolution evaluates."""
+    """Number of architectures; default: largest number that HAT's evolution evaluates."""
     batch: int = 125
     """Number of architectures drawn at once."""
 
@@ -24,7 +24,7 @@ class RandomConfig:
 
 
 class RandomSearch(Strategy):
-    """Random search: different architectures within the limits, each gene drawn uniformly."""
+    """Random search: different architectures within the limits."""
 
     config: RandomConfig
     barrier: ClassVar[bool] = False

@@ -1,7 +1,7 @@
 """Ranking of architectures by gradient-boosted trees.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021. Regression, as in the
-authors' code, is also available.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021; regression as in the
+authors' code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Ranker(Protocol):
     """Model that orders architectures; smaller scores are better."""
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Fit to architectures ``(n, slots)`` and values ``(n,)``; an earlier fit is discarded."""
+        """Fit to architectures ``(n, slots)`` and values ``(n,)``, from scratch."""
 
     def score(self, rows: Rows) -> Array:
         """Return scores ``(n,)`` of architectures ``(n, slots)``."""
@@ -36,13 +36,13 @@ LEAST_LEAF = 5
 TREES = {"learning_rate": 0.1, "max_depth": 4, "num_leaves": 8, "min_sum_hessian_in_leaf": 0.0,
          "feature_fraction_bynode": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1,
          "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbose": -1}  # fmt: skip
-"""LightGBM parameters. Trees are smaller than in RankNAS's code (depth 6, 30 leaves, 100 rounds) because they order
-HAT's latency tables better.
+"""LightGBM parameters. Trees are smaller than the authors' (depth 6, 30 leaves, 100 rounds) because they order HAT's
+latency tables better.
 """
 
 
 class BoostedRanker:
-    """Deterministic LightGBM ranker on encoded architectures.
+    """Deterministic LightGBM ranker.
 
     Features are the options of each layer, one-hot if most choices have named options. The authors' code averages over
     layers.
@@ -61,7 +61,7 @@ class BoostedRanker:
         """Fit to architectures ``(n, slots)`` and values ``(n,)``.
 
         Raises:
-            DataError: there are fewer than two different values.
+            DataError: all values are equal.
         """
         import lightgbm
 
@@ -80,7 +80,6 @@ class BoostedRanker:
         ]
 
     def score(self, rows: Rows) -> Array:
-        """Return scores ``(n,)`` of architectures ``(n, slots)``."""
         if not self._boosters:
             raise ConfigError("the ranker is not fitted; call fit first")
         if not len(rows):
@@ -93,10 +92,9 @@ class BoostedRanker:
 
 
 def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Array]]:
-    """Return a LightGBM objective: the mean of log(1 + exp(-(f_a - f_b))) over all pairs in which value a exceeds value
-    b.
+    """Return a LightGBM objective: mean of log(1 + exp(-(f_a - f_b))) over all pairs in which value a exceeds value b.
 
-    Its gradients and Hessian diagonal ``(n,)`` are multiplied by n.
+    Gradients and Hessian diagonal ``(n,)`` are multiplied by n.
     """
     order = np.sign(values[:, None] - values[None, :]).astype(np.float32)
     pairs = np.maximum(np.abs(order).sum(1), 1).astype(np.float64)
@@ -112,9 +110,7 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 
 
 def tau_importance(features: Array, values: Array) -> Array:
-    """Return the absolute Kendall's tau ``(F,)`` between features ``(n, F)`` and values ``(n,)``; 0 for a constant
-    feature.
-    """
+    """Return |Kendall's tau| ``(F,)`` between features ``(n, F)`` and values ``(n,)``; 0 for constant features."""
     from scipy.stats import kendalltau  # slow to import
 
     taus = [

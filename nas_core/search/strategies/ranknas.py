@@ -1,14 +1,13 @@
 """RankNAS: learn a ranking from few evaluations, search in the ranking, evaluate the best architectures.
 
 Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021; Liu et al., "Neural
-Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences from the papers:
+Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences:
 
-- The importance of a gene is the absolute Kendall's tau, as in the authors' code. It is computed for the metric and for
-each limited metric. Unimportant genes can be fixed to the most frequent options of the best-ranked random
-architectures.
+- The importance of a gene is |Kendall's tau| with the metric and with each limited metric. Unimportant genes get the
+  most frequent options of the best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
 - By default the ranker is a Gaussian process, and all genes are searched. In a space of at most :data:`ENUMERATED`
-architectures it scores every one.
+  architectures it scores every one.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 FREQUENT = 0.05
-"""Fraction of random architectures, the best-ranked ones, whose options are given to fixed genes."""
+"""Fraction of random architectures, the best-ranked ones, that set the options of fixed genes."""
 PREDICTED = 1000
-"""Number of random architectures from which importance for a limit is computed; its standard error is about 0.02."""
+"""Number of random architectures for importance for a limit."""
 ENUMERATED = 20_000
-"""Largest number of architectures in a space whose architectures are all scored."""
+"""Largest size of a space whose architectures are all scored."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 LEAST = 1e-9
 """Smallest importance of a gene that is searched."""
 
 Importance = dict[str, dict[str, float]]
-"""Metric -> gene -> absolute Kendall's tau, largest first."""
+"""Metric -> gene -> |Kendall's tau|, largest first."""
 
 
 PRUNE_BY = ("metric-and-limits", "metric")
@@ -75,25 +74,25 @@ class RankNASConfig:
     per_ranking: int = 5
     """Number of architectures evaluated after each ranking."""
     explore: float = 0.2
-    """Fraction of them that are mutants of the best evaluated architectures, regardless of rank; not used with a
-    Gaussian process.
+    """Fraction of these that are mutants of the best evaluated ones, whatever their rank; unused with a Gaussian
+    process.
     """
     keep_genes: int = 0
-    """Number of most important genes that are searched, per metric; the others are fixed; 0 searches all."""
+    """Number of most important genes to search per metric, the others are fixed; 0 searches all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
-    """Metrics for which importance is computed: also the limited metrics, or only the minimised one."""
+    """Metrics for importance: also the limited ones, or only the minimised one."""
     candidates: int = 2000
-    """Number of random architectures from which evolution in the ranking starts."""
+    """Number of random architectures at the start of evolution in the ranking."""
     generations: int = 20
-    """Number of generations of evolution in the ranking; they need no evaluations."""
+    """Number of generations of evolution in the ranking."""
     parents: int = 100
     """Number of best-ranked architectures that have children."""
     children: int = 400
-    """Number of children by mutation, and by crossover, per generation of evolution in the ranking."""
+    """Number of children by mutation, and by crossover, per generation."""
     mutation_prob: float = 0.3
     """Probability with which mutation replaces each gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
-    """Model that orders architectures: Gaussian process, gradient-boosted trees trained on pairs (boosted) or on values
+    """Model that orders architectures: Gaussian process, gradient-boosted trees on pairs (boosted) or values
     (regression), or a network on graphs (nn-former).
     """
 
@@ -159,7 +158,7 @@ class RankNAS(Strategy):
 
     @property
     def free_genes(self) -> list[str]:
-        """Genes searched by the last ranking, in the space's order; all genes before the first ranking."""
+        """Genes searched by the last ranking; all before the first."""
         names = [choice.name for choice in self.space.choices]
         if not self.importance or not self._prunes:
             return names
@@ -295,14 +294,14 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
-    """Return gene -> importance for values ``(n,)`` of architectures ``(n, slots)``, largest first."""
+    """Return gene -> importance for values ``(n,)`` of architectures ``(n, slots)``."""
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance, from predictions for random architectures."""
+    """Return limited metric -> gene -> importance."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)

@@ -23,17 +23,17 @@ class Proposal:
     architecture: Architecture | None
     """None if no new architecture is left."""
     opened: Mapping[int, tuple[str, ...]]
-    """Generation (from 0) -> keys of other architectures that had a result when it was proposed; new records only."""
+    """Generation (from 0) -> keys of other architectures with a result when it was proposed; only new records."""
 
 
 class SharedSearch:
-    """Search by several workers that exchange results; workers may join, stop and be replaced.
+    """Search by several workers that share results; workers may join, stop and be replaced.
 
-    For each generation, workers also record which results existed when it was proposed (``openings``), so that all
-    copies of the strategy make equal proposals. Idle workers get spare architectures (:meth:`Strategy.spare`).
+    They also record which results existed when a generation was proposed (``openings``), so that all copies of the
+    strategy propose the same. Idle workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
-        make: function that creates the strategy, equal each time.
+        make: function that creates the strategy.
     """
 
     def __init__(self, make: Callable[[], Strategy]) -> None:
@@ -50,8 +50,8 @@ class SharedSearch:
         Args:
             results: architecture -> metrics, oldest first; None for a failure.
             running: architectures of other workers.
-            openings: recorded :attr:`Proposal.opened` of all workers.
-            rng: random generator for a spare architecture, a new one for each call.
+            openings: :attr:`Proposal.opened` of all workers.
+            rng: new random generator for a spare architecture.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
             # another worker recorded a generation first
@@ -82,7 +82,7 @@ class SharedSearch:
         return bool(waiting) and all(one in results for one in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
-        """Tell the strategy the results recorded for its generation, or all results if none are recorded."""
+        """Tell the strategy the results recorded for its generation; all if none are recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
         others = {one.key: one for one in results if one not in members and one not in self._told}
         self._opened[generation] = tuple(openings.get(generation, others))

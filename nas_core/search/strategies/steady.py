@@ -17,11 +17,11 @@ Results = Iterable[tuple[Architecture, Mapping[str, Any] | None]]
 class SteadySearch:
     """Search that returns one architecture at a time until the strategy has finished.
 
-    Engines such as NNI end a search that returns no architecture. While a generation lacks results, :meth:`next`
-    therefore returns spare architectures (:meth:`Strategy.spare`).
+    While a generation awaits results, :meth:`next` returns spare architectures (:meth:`Strategy.spare`), because
+    engines such as NNI end a search that returns none.
 
     Args:
-        strategy: new strategy, or one with a loaded state.
+        strategy: new, or with a loaded state.
     """
 
     def __init__(self, strategy: Strategy) -> None:
@@ -70,11 +70,7 @@ class SteadySearch:
             self._ready.appendleft(architecture)
 
     def load(self, results: Results) -> None:
-        """Load results of an earlier run before the first call of :meth:`next`.
-
-        Results are passed to the strategy in the order of its proposals, so that an interrupted search continues
-        identically.
-        """
+        """Load results of an earlier run before the first :meth:`next`; the search then continues identically."""
         metrics_of = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
             while (architecture := self._ask()) is not None:
