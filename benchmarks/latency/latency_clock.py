@@ -1,10 +1,9 @@
 """Repeatability of latencies by wall time, CUDA events, and replayed CUDA graphs.
 
-``python -m benchmarks latency_clock [--device cuda]``; a few minutes on a GPU, with results in ``results/cuda``. Each
-clock measures the same architectures twice, in two collections with a reference network. Results are the coefficient of
-variation of an architecture's passes (median over architectures), the change of latencies between the collections,
-Kendall's tau between them, and the time of a pass. A CPU has one clock; its figures show how busy the machine was. The
-same command resumes.
+``python -m benchmarks latency_clock [--device cuda]``; a few minutes on a GPU. Each clock measures the same
+architectures twice. Results are the coefficient of variation of an architecture's passes (median over architectures),
+the change of latencies between both collections, Kendall's tau between them, and the time of a pass. A CPU has one
+clock; its figures show how busy the machine was. The same command resumes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks timm_networks --data i7 rtx3090``: folders of ``nas-ext latency dataset --from-timm``, one per
 device. In the split ``modules``, no network of a test network's module is in the training data; in the split
-``networks``, others are. ``quadratic`` is a polynomial of the published MACs, activations and parameters. Each fold is
-stored in ``--work``, from which the same command resumes. Results of other devices and models are kept.
+``networks``, others are. ``quadratic`` is a polynomial of the published MACs, activations and parameters. Folds are
+stored in ``--work``; the same command resumes.
 """
 
 from __future__ import annotations

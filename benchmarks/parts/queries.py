@@ -35,7 +35,7 @@ TRAINED, FEW = 4236, 424
 
 
 def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
-    """Measure :meth:`predict` with one network of a recipe, relative to its plain forward pass."""
+    """Measure predictions with one network of a recipe, relative to its plain forward pass."""
     cells = accuracy_graphs(FEW)
     targets = np.random.default_rng(0).random(100)
     predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
@@ -50,7 +50,6 @@ def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, 
 
 
 def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
-    """Measure predictions by the recipe ``statistics``, relative to the plain computation."""
     predictor, cells, *_ = _fitted(quick)
     model, queries = predictor.statistics, cells[-8 * QUERIES :]
     assert model is not None

@@ -51,7 +51,6 @@ class Case:
 
     @property
     def latency_ms(self) -> Array:
-        """Latencies ``(G,)`` on the held-out device."""
         return self.table.latency_ms[:, self.table.devices.index(self.device)]
 
     @property
@@ -99,17 +98,14 @@ def from_scratch(case: Case) -> Array:
 
 
 def on_counts(case: Case) -> Array:
-    """Predict milliseconds by ridge regression on counts of operations."""
     return _best([places(case.table.ops)[:, -_kinds(case) :]], case.latency_ms[case.train], np.ones(case.size), case)
 
 
 def on_places(case: Case) -> Array:
-    """Predict milliseconds by ridge regression on one-hot operations of each layer."""
     return _best([places(case.table.ops)[:, : -_kinds(case)]], case.latency_ms[case.train], np.ones(case.size), case)
 
 
 def additive(case: Case) -> Array:
-    """Predict milliseconds by this project's additive model."""
     graphs = case.table.graphs
     model = ACCURACY_MODELS.get("additive")(unseen="ignore").fit(graphs.take(case.train), case.latency_ms[case.train])
     return model.predict(graphs.take(case.test))

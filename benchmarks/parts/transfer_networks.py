@@ -56,7 +56,6 @@ def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
 
 
 def tuning_epochs(size: int) -> int:
-    """Return numbers of epochs that give 20 and 900 networks a similar number of steps."""
     return 40 if size <= 100 else 15
 
 

@@ -71,7 +71,7 @@ class Search(Protocol):
 
 
 class RegularizedEvolution:
-    """Regularized evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019)."""
+    """Regularized evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", 2019)."""
 
     def __init__(self, table: Table, seed: int, population: int = 100, sample: int = 10) -> None:
         self.table, self.rng = table, np.random.default_rng(seed)

@@ -3,9 +3,7 @@
 ``python -m benchmarks elastic_translation BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
 dictionary of sentencepiece subwords (committed result: Multi30k en-de, lower-cased, 6,000 subwords). fairseq's
 ``transformer`` is trained, converted, and trained as a supernet by the sandwich rule. BLEU is measured for the largest
-and smallest subnet, for subnets found by searches under latency limits, and for two networks trained alone with the
-same teacher: one found by a search, and the largest with a single decoder layer.
-
+and smallest subnet, for subnets found under latency limits, and for two networks trained alone with the same teacher.
 Latencies are relative to the trained network's, measured alternately. ``--latency-only`` adds those of networks that
 need no search.
 """

@@ -2,9 +2,9 @@
 
 ``python -m benchmarks translation_quality BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
 dictionary of sentencepiece subwords (committed result: Multi30k en-de, lower-cased, 6,000 subwords). Supernets are
-trained by the sandwich rule, three subnets per update. The smallest and largest network are trained from scratch for as
-many updates, the largest also for as many passes. BLEU is sacrebleu's on the detokenised test set. ``--kinds`` and
-``--parts`` run a part and keep the other rows of an earlier result.
+trained by the sandwich rule, three subnets per update; the smallest and largest network from scratch for as many
+updates, the largest also for as many passes. BLEU is sacrebleu's on the detokenised test set. ``--kinds`` and
+``--parts`` run a part and keep the other rows.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ COMMANDS = (
 
 LAB = (
     Command("space", "nas_core.cli.space", "List, show and export search spaces."),
-    Command("calibrate", "nas_core.cli.calibrate", "Estimate quality after training alone from a few networks."),
+    Command("calibrate", "nas_core.cli.calibrate", "Estimate quality after training from scratch from a few networks."),
     Command("predictor", "nas_core.cli.predictor", "Train and use accuracy predictors on architecture graphs."),
     Command("proxies", "nas_core.cli.proxies", "Score untrained networks by zero-cost proxies."),
     Command("study", "nas_core.cli.study", "Study how reliable trained supernets are."),

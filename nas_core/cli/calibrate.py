@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: estimate quality after training alone, from a supernet and a few trained networks."""
+"""``nas-ext lab calibrate``: estimate quality after training from scratch, from supernets and a few trained networks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
     device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Fit an estimate of a network's quality after training alone, for 'nas-ext search --calibration'.
+    """Fit an estimate of a network's quality after training from scratch, for 'nas-ext search --calibration'.
 
     Supernet evaluations are stored next to the file; after an interruption, the same command resumes.
     """

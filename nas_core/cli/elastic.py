@@ -49,7 +49,7 @@ def command(
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
     device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
 ) -> None:
-    """Convert a trained network to a supernet whose largest subnet it is.
+    """Convert a trained network to a supernet with this network as the largest subnet.
 
     Heads, hidden units, channels and layers are sorted, so that smaller subnets keep the most important ones.
     """

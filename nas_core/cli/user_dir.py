@@ -23,7 +23,7 @@ def user_dir() -> str:
 def command() -> None:
     """Print the folder for fairseq's --user-dir.
 
-    fairseq needs the option if nas-ext was not installed by pip, or if its own models should train on every sentence:
+    fairseq needs it if nas-ext was not installed by pip, or to train its own models on the last batch of a dataset too:
     fairseq-train DATA --user-dir "$(nas-ext lab user-dir)" --arch mos_transformer ...
     """
     typer.echo(user_dir())

@@ -17,7 +17,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
 SPACED = "evenly spaced layers"
 """Name of the candidate that keeps evenly spaced layers."""
 _STEPS = 16
-"""Widths are multiples of 1 / 16 of the trained width, from 4 / 16."""
+"""Widths are multiples of 1 / 16 of the trained width, at least 4 / 16."""
 
 Kept = Mapping[str, Sequence[int]]
 
@@ -104,7 +104,7 @@ class Fitting:
         return self.shares[architecture]
 
     def widest(self, kept: Kept, profile: str) -> Architecture | None:
-        """Return the widest architecture with the kept layers within the limit; None if there is none."""
+        """Return the widest architecture with the kept layers within the latency limit; None if there is none."""
         low, high = _STEPS // 4 - 1, _STEPS + 1
         best = None
         while high - low > 1:
@@ -119,7 +119,7 @@ class Fitting:
         return best
 
     def drops(self, sides: Mapping[str, int]) -> list[Candidate]:
-        """Return the candidates with the most layers within the limit, without reduced widths."""
+        """Return the candidates with the most layers within the latency limit, without reduced widths."""
         for option in depths(sides):
             kept = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
             architecture = pruned(self.space, {side: next(iter(ways.values())) for side, ways in kept.items()})

@@ -53,7 +53,7 @@ class CompressConfig:
     distill_temperature: float = 1.0
     """Temperature of the probabilities of both networks."""
     distill_hidden: float = 0.0
-    """Weight of the loss between outputs of layers and those of the trained network."""
+    """Weight of the loss between the layers' outputs and the trained network's."""
     importance: str = "activation"
     """Criterion by which heads, hidden units and channels are kept: activation, weight, gradient or none."""
     calibrate: int = 8
@@ -106,14 +106,13 @@ class CompressionResult:
     """Result of a compression."""
 
     rows: tuple[Row, ...]
-    """Trained network, best candidate with only removed layers, and compressed network.
-
-    The second one was trained until the end of its last round.
-    """
+    """Trained network, best candidate with only removed layers, and compressed network."""
     compared: dict[str, float]
-    """Metrics of the compressed network after that round, on the samples that select candidates."""
+    """Metrics of the compressed network when training of the second network ended, on the samples that select
+    candidates.
+    """
     dropped: dict[str, float]
-    """Metrics of the second network after that round, on the same samples."""
+    """Metrics of the second network then, on the same samples; empty if there is none."""
     architecture: Architecture
     parameters: int
 

@@ -30,7 +30,7 @@ class Cloud:
     numbers: Sequence[int]
     """Index of each point's row in the page's table."""
     labels: Sequence[Mark] = field(default_factory=tuple)
-    """Finalists."""
+    """Labelled points of finalists."""
 
 
 def figure(
@@ -113,7 +113,7 @@ def fronts(
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
-    """Return the best value so far over the evaluations of each search."""
+    """Return a plot of the best value so far over the evaluations of each search."""
     better = np.fmax if maximised else np.fmin
     data = []
     for index, (name, values) in enumerate(series.items()):
@@ -123,7 +123,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Return horizontal bars ``legend -> name -> value``, sorted by the first series."""
+    """Return a bar chart ``legend -> name -> value``, sorted by the first series."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     data = [
@@ -135,7 +135,7 @@ def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str) -> Figure:
-    """Return lines ``name -> (x, y)``."""
+    """Return a plot of lines ``name -> (x, y)``."""
     data = [
         {**_line(name, list(places), [_finite(value) for value in values]), "line": _look(index),
          "mode": "lines+markers"}

@@ -1,4 +1,4 @@
-"""Run folders of searches, as content, tables and text."""
+"""Content of run folders of searches, and tables and text about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SearchRun:
 
     folder: Path
     settings: dict[str, Any]
-    """``settings`` in ``config.yaml``."""
+    """``settings`` in ``config.yaml``; empty without the file."""
     evaluations: list[dict[str, Any]]
     """Journal entries with ``search``, ``key``, ``metrics`` and ``genes``."""
     finalists: list[dict[str, Any]]
@@ -49,7 +49,7 @@ class SearchRun:
     notes: dict[str, Any] = field(default_factory=dict)
     """``notes`` in ``config.yaml``: paths, versions and units."""
     sessions: list[dict[str, Any]] = field(default_factory=list)
-    """See :func:`~nas_core.search.sessions.read_sessions`."""
+    """Sessions of the search, see :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class SearchRun:
 
     @property
     def source(self) -> str:
-        """Origin of the metric, as text after "an architecture"."""
+        """Origin of the metric, as text that follows "an architecture"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:

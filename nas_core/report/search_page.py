@@ -138,7 +138,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress of a search by its lock, log and journal."""
+    """Return the progress of a search, from the lock, log and journal in its folder."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left_s = None, None
     if log is not None:
@@ -170,7 +170,11 @@ class Evaluations(Points):
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
-    """Return the evaluations of runs as a page table; ``names`` adds a column for several runs."""
+    """Return the evaluations of runs as a page table.
+
+    Args:
+        names: names of the runs, for a further column.
+    """
     metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
     rows: list[Row] = []
     numbers: dict[tuple[int, str], int] = {}

@@ -78,7 +78,7 @@ class SearchSettings:
     ones.
     """
     calibration: Path | None = None
-    """File written by 'nas-ext lab calibrate'; its estimate of the quality after training alone is optimised."""
+    """File written by 'nas-ext lab calibrate'; its estimate of the quality after training from scratch is optimised."""
     further_supernet: tuple[Path, ...] = ()
     """Second or later supernet of the calibration; repeatable."""
     train_next: int = 4
@@ -152,7 +152,7 @@ class CheckpointEvaluation:
     """Metrics of a supernet's architectures: evaluated, computed, and predicted by a latency model.
 
     Args:
-        calibration: adds its estimate of the quality after training alone.
+        calibration: adds its estimate of the quality after training from scratch.
         further: the calibration's other supernets.
     """
 

@@ -104,7 +104,7 @@ def _with_costs(
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Open a supernet; return a function that evaluates an architecture given as a dictionary of genes."""
+    """Open a supernet; return a function that evaluates a dictionary of genes."""
     import torch
 
     from nas_core.supernet.host import open_supernet
@@ -115,7 +115,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Do the same on ``options["device"]``, as the current device."""
+    """Open a supernet on ``options["device"]``; return a function that evaluates a dictionary of genes."""
     import torch
 
     from nas_core.device import device_index, usable_device

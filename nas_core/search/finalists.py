@@ -80,7 +80,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Add the measurements of an earlier ``finalists.json``; append its other measured architectures."""
+    """Return the finalists with measurements of an earlier ``finalists.json``, then its other architectures."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -121,7 +121,7 @@ class Goal:
         return self.metric in metrics and all(metrics.get(n, np.inf) <= limit for n, limit in self.limits.items())
 
     def missed(self, finalist: Finalist) -> list[str]:
-        """Return the metrics measured above their limits; empty if the limits are for another machine."""
+        """Return the metrics whose measured values exceed the limits; empty if measured on another machine."""
         measured = finalist.measured if finalist.measured.get("same_machine") else {}
         return [name for name, limit in self.limits.items() if measured.get(name, -np.inf) > limit]
 
@@ -134,12 +134,10 @@ def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
 
 
 def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
-    """Make the best architecture not measured above the limits the best of each search.
+    """Update ``best_of`` and ``over_limit`` of the finalists by measurements.
 
-    Better ones get the name of the search in ``over_limit``. If all were measured above, the search has no best.
-
-    Args:
-        searches: name -> search.
+    The best of a search is the architecture with the lowest metric that was not measured above the limits. Better ones
+    get the name of the search in ``over_limit``.
     """
     selected = list(finalists)
     for name, goal in searches.items():
@@ -166,8 +164,8 @@ def measure_finalists(
 ) -> list[Finalist]:
     """Measure the finalists; while the best one of a search exceeds a limit, measure further candidates.
 
-    A candidate must meet the limits after its prediction is corrected by the relative errors of those above. At most
-    :data:`TRIES` further ones may exceed a limit. Earlier measurements are kept.
+    A candidate must meet the limits after its predictions are corrected by the measured relative errors. At most
+    :data:`TRIES` candidates may exceed a limit. Earlier measurements are kept.
 
     Args:
         evaluated: metrics of all architectures of the searches.

@@ -78,7 +78,7 @@ def train_further(
         goals: architecture -> function that returns True if metrics are good enough.
 
     Raises:
-        ConfigError: the host framework does not support it, or the folder is in use or contains other trainings.
+        ConfigError: the host does not support further training, or the folder is in use or contains other trainings.
         DataError: a training failed or diverged.
     """
     place = folder / "further" / file_digest(subject.path)[:12]

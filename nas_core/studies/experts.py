@@ -59,12 +59,12 @@ def experts_of(subject: Subject) -> MoSConfig:
 def train_supernets(
     subject: Subject, settings_by_name: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
 ) -> dict[str, Supernet]:
-    """Train supernets with other experts but the settings of a given supernet, which is returned for equal experts.
+    """Train supernets that differ from a given one only in their experts; for equal experts, return the given one.
 
     Each training has a folder with its log. A second call resumes interrupted trainings.
 
     Args:
-        settings_by_name: folder name -> experts.
+        settings_by_name: folder name -> settings of the experts.
         changes: training settings that differ from the supernet's.
 
     Raises:
@@ -150,7 +150,7 @@ class _Compared(Study):
 
     @abstractmethod
     def wanted(self, own: MoSConfig, config: Any) -> dict[str, MoSConfig]:
-        """Return folder name -> experts, including the given supernet's."""
+        """Return folder name -> settings of the experts, including the given supernet's."""
 
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
         space = one_space(subjects)

@@ -69,7 +69,7 @@ class Evaluation:
         return np.asarray(np.abs(self.predicted - self.measured) <= self.deviation, np.bool_)
 
     def rows(self, mask: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
-        """Return errors per family, on average over families, and of all.
+        """Return table rows with the errors of each family, their average, and the errors over all networks.
 
         Args:
             mask: included measurements ``(n,)``; default: :attr:`scored`.
@@ -195,7 +195,7 @@ class RecordEvaluation:
         return {float(share): float(100 * (off <= ndtri((1 + share / 100) / 2)).mean()) for share in _EXPECTED}
 
     def operation(self, op: int) -> str:
-        """Return the name of an operation, or its number."""
+        """Return the name of an operation; its number if the name is unknown."""
         names = () if self.reader is None else self.reader.operations
         return names[op] if op < len(names) else f"operation {op}"
 

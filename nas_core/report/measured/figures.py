@@ -20,7 +20,7 @@ _GREY = {"width": 1.2, "color": "#8b939c"}
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
-    """Return latency against ``params_m`` or ``flops_g``, one colour per family."""
+    """Return a plot of latency against ``params_m`` or ``flops_g``, one colour per family."""
     x, y = collection.values(name), collection.values("latency_ms")
     families = np.array([network.family for network in collection.networks])
     data = []
@@ -32,7 +32,7 @@ def sizes(collection: Collection, name: str, title: str) -> Figure:
 
 
 def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relative: bool = True) -> Figure:
-    """Return predicted against measured values; training data are pale.
+    """Return a plot of predicted against measured values; training data are pale.
 
     Args:
         numbers: row index of each prediction.
@@ -75,7 +75,7 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
 
 
 def drift(collection: Collection) -> Figure:
-    """Return the clock drift: reference latency, and measured over corrected latency of each network."""
+    """Return a plot of the clock drift: reference latency, and measured over corrected latency of each network."""
     order = np.argsort(collection.values("when"), kind="stable")
     x = np.arange(1, len(order) + 1)
     reference = collection.values("reference_ms")[order]
@@ -93,7 +93,7 @@ def drift(collection: Collection) -> Figure:
 
 
 def coverage(shares: Mapping[float, float]) -> Figure:
-    """Return observed against expected coverage of prediction intervals, in percent."""
+    """Return a plot of observed against expected coverage of prediction intervals, in percent."""
     data = [
         {"type": "scatter", "mode": "lines", "line": _GREY, "name": "expected", "hoverinfo": "skip",
          "x": [0, 100], "y": [0, 100]},

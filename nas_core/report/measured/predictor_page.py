@@ -117,7 +117,7 @@ def _points(result: RecordEvaluation) -> Points:
 
 
 def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
-    """Return node and operation -> numbers of its input nodes."""
+    """Return number and operation of a node -> numbers of its input nodes."""
     reads: dict[int, list[str]] = {}
     for source, target in graph.edges.tolist():
         reads.setdefault(target, []).append(str(source))

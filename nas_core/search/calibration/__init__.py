@@ -1,1 +1,1 @@
-"""Estimates of quality after training alone, from supernets and a few trained networks."""
+"""Estimates of quality after training from scratch, from supernets and a few trained networks."""

@@ -1,4 +1,4 @@
-"""Estimation of a network's quality after training alone."""
+"""Estimation of a network's quality after training from scratch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
     False).
 
     Raises:
-        ConfigError: the name does not tell.
+        ConfigError: the name is unknown.
     """
     if (rises_by_name := metric_named(metric).larger_is_better) is not None:
         return rises_by_name
@@ -59,7 +59,7 @@ class Quality:
 
 @dataclass
 class Calibration:
-    """Estimate of a network's quality after training alone, from its metric with supernet weights and its size.
+    """Estimate of a network's quality after training from scratch, from its metric with supernet weights and its size.
 
     It is a weighted mean of a line through the supernet's metric, ridge regression on sizes, and ridge regression on
     both. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights.
@@ -70,7 +70,7 @@ class Calibration:
         >>> mean, spread = calibration.predict_with_std(candidates, their_losses)
 
     Raises:
-        ConfigError: the direction of a metric is None and its name does not tell it.
+        ConfigError: ``larger`` is None and the name of the metric is unknown.
     """
 
     fewest: ClassVar[int] = FEWEST
@@ -81,7 +81,7 @@ class Calibration:
     inherited_metric: str = "loss"
     """Metric of the supernets"""
     inherited_larger: bool | None = None
-    """``larger`` of the supernets' metric"""
+    """True if larger values of ``inherited_metric`` are better; None: see :func:`larger_is_better`"""
     info: Mapping[str, Any] = field(default_factory=dict)
     """SHA-256 of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
@@ -103,7 +103,7 @@ class Calibration:
             architectures: n different networks, at least 3, usually 5 to 15; if empty, the estimate is the supernet's
                 metric.
             inherited: metric with supernet weights ``(n,)``, or ``(n, S)`` for S supernets.
-            standalone: metric after training alone ``(n,)``.
+            standalone: metric after training from scratch ``(n,)``.
 
         Raises:
             DataError: there are one or two networks, all results are equal, or a value is not finite.
@@ -143,7 +143,7 @@ class Calibration:
         return dict(zip(PARTS, mixed, strict=False))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
-        """Return estimates ``(B,)`` of the metric after training alone; without a fit, the supernet's metric.
+        """Return estimates ``(B,)`` of the metric after training from scratch; without a fit, the supernet's metric.
 
         Args:
             inherited: metric with supernet weights ``(B,)`` or ``(B, S)``.

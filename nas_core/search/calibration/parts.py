@@ -78,7 +78,7 @@ class Inherited:
         return cls(middle, deviation, float(_usable(np.array([mean.std()]))[0]))
 
     def columns(self, inherited: Array) -> tuple[Array, Array]:
-        """Return the standardised mean ``(B, 1)`` and, for several supernets, each metric ``(B, S)``."""
+        """Return the standardised mean over supernets ``(B, 1)`` and, for several, each one's metric ``(B, S)``."""
         standard = (inherited - self.middle) / self.deviation
         mean = standard.mean(1, keepdims=True)
         count = standard.shape[1]

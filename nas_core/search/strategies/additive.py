@@ -46,7 +46,7 @@ class Variables:
         return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
 
     def steps(self) -> Numbers:
-        """Return features ``(V, slots + genes)``: relative size of each option in its slot and in its gene."""
+        """Return features ``(V, slots + genes)`` that encode the size of each option, per slot and per gene."""
         places = np.arange(self.count)
         rows = np.zeros((self.count, self.slots.count), np.int16)
         rows[places, self.slot_of] = self.option_of
@@ -126,7 +126,7 @@ class LinearCosts:
     """Linear approximation of the limited metrics around a reference architecture, exact for changes of one gene."""
 
     parts: Numbers
-    """Effects ``(limits, V)`` in the metrics' units; 0 for the reference's options."""
+    """Effects ``(limits, V)`` in the metrics' units; 0 for options of the reference architecture."""
     constant: Numbers
     """Metrics ``(limits,)`` of the reference."""
 

@@ -129,7 +129,9 @@ class Proposals:
         return population
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n,)`` of rows within the limits; store the smallest values and the closest rows."""
+        """Return a mask ``(n,)`` of rows within the limits; store the smallest values and the rows closest to the
+        limits.
+        """
         values = [constraint.values(rows) for constraint in self.constraints]
         good = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):

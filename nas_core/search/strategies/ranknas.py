@@ -74,8 +74,7 @@ class RankNASConfig:
     per_ranking: int = 5
     """Number of architectures evaluated after each ranking."""
     explore: float = 0.2
-    """Fraction of these that are mutants of the best evaluated ones, whatever their rank; unused with a Gaussian
-    process.
+    """Fraction of ``per_ranking`` that are mutants of the best evaluated architectures; unused with a Gaussian process.
     """
     keep_genes: int = 0
     """Number of most important genes to search per metric, the others are fixed; 0 searches all."""
