@@ -45,7 +45,6 @@ class Table:
 
     @property
     def limits(self) -> list[Constraint]:
-        """Return a constraint that excludes rows that are not cells."""
         if not self.constrained:
             return []
         return [Constraint("no_cell", 0.5, lambda rows: 1.0 - self.valid(rows))]
@@ -72,8 +71,8 @@ def nasbench101_table() -> Table:
 def nasbench101_published_table() -> Table:
     """Return the 20,001 cells with a published validation accuracy (one run of 108 epochs).
 
-    They are not a random sample. On average one of a cell's 13 neighbours is among them, and for a third of the cells
-    none. Searches by small changes get stuck.
+    They are not a random sample: on average one of a cell's 13 neighbours is among them, so searches by small changes
+    get stuck.
     """
     return _nasbench101("validation", *nasbench101_valid())
 

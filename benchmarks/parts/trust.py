@@ -101,9 +101,9 @@ FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {
 def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each method's figures with 95 % intervals, and its difference to sandwich with a verdict.
 
-    Seeds and networks are resampled with replacement, networks jointly for both methods. If the interval of a
-    difference contains zero, the verdict is "no difference" for an interval narrower than twice the paper's effect,
-    otherwise "cannot tell". With too few seeds or an unmet condition, listed in ``lacks``, it is "cannot tell".
+    Seeds and networks are resampled with replacement. If the interval of a difference contains zero, the verdict is "no
+    difference" for an interval narrower than twice the paper's effect, otherwise "cannot tell". With too few seeds or
+    an unmet condition, listed in ``lacks``, it is "cannot tell".
     """
     rows = []
     for metric in (*task.metrics, "nll_loss"):

@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: estimate quality after training from scratch, from supernets and a few trained networks."""
+"""``nas-ext lab calibrate``: estimate quality after training from scratch by supernets and a few trained networks."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class GaussianProcessRanker:
         return np.round(mean - KAPPA * deviation, 5)  # equal on all machines
 
     def select(self, rows: Rows, count: int) -> Rows:
-        """Choose ``count`` rows one by one, each with the lowest bound if the results of the previous ones were known."""
+        """Choose ``count`` rows one by one, each with the lowest bound if earlier choices were evaluated."""
         mean, deviation, points, white = self._posterior(rows)
         chosen: list[int] = []
         for _ in range(min(count, len(rows))):
