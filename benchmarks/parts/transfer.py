@@ -55,7 +55,7 @@ class Case:
 
     @property
     def sources(self) -> list[int]:
-        """Columns of the other chips."""
+        """Column indices of devices with other chips."""
         return [i for i, name in enumerate(self.table.devices) if chip(name) != chip(self.device)]
 
 

@@ -44,7 +44,7 @@ RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
 AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
 Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
 RANKNAS = RankNASConfig(ranker="boosted", samples=60, rankings=12, per_ranking=20, keep_genes=5)
-"""Of the published rows."""
+"""Settings of the published rows."""
 
 EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {

@@ -38,7 +38,7 @@ def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """Draw mutants and crossovers, half each; return the numbers of drawn and accepted architectures."""
+    """Draw mutants and crossovers in batches; return the numbers of drawn and accepted architectures."""
     rng = np.random.default_rng(1)
     proposals = Proposals(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)], candidates // 2)
     drawn = 0
@@ -60,7 +60,7 @@ def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
 
 
 def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """Do the same with single architectures."""
+    """Draw mutants and crossovers singly; return the numbers of drawn and accepted architectures."""
     rng = np.random.default_rng(1)
     values = SPACE.architectures(parents)
     accepted: set[Architecture] = set(values)

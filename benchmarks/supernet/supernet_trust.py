@@ -91,7 +91,7 @@ def trainings(task: TrustTask) -> list[Training]:
 def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str, Any]:
     """Run a training; return held-out qualities, routing distances and seconds."""
     if time.monotonic() > until:
-        raise OutOfTimeError(training.name)
+        raise OutOfTimeError(f"{training.name} was not started before the time limit")
     task, runs = TASKS[training.task], TranslationRuns(work, 1, bin)
     space = task.space_in(work)
     architectures = networks(space, NETWORKS)

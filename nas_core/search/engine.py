@@ -37,7 +37,7 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Name of the baselines in the journal."""
+"""Name in the journal for evaluations of baselines."""
 
 MAX_FAILURES = 10
 """Number of consecutive failed evaluations that stops a search."""
