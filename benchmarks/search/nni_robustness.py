@@ -135,7 +135,7 @@ class Experiment:
                 if self.wait(60):
                     return self.kill()
             self.kill()
-        raise SystemExit(f"{self.folder}: {self.count()} of {self.trials} results; see its log folder")
+        raise SystemExit(f"{self.folder} has only {self.count()} of {self.trials} results; see its log folder")
 
 
 def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables. Samplers see genes
 as categorical parameters. A query is one new cell. Trials that are not cells are pruned, and repeated cells are free.
-This project's samplers know the constraint and propose neither. Queries and best cells are defined as in
+This project's samplers know which are cells and propose each once. Queries and best cells are defined as in
 ``search_tables``. Results are the mean test accuracy of the best cell after each number of queries, and the queries
 until one of the best 0.1 % is found.
 """

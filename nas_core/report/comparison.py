@@ -157,6 +157,7 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
         raise ConfigError(
             "the runs have no cost (such as latency_ms) in common: "
             + "; ".join(f"{run.folder} has {', '.join(run.costs) or 'none'}" for run in runs)
+            + "; give runs that share one"
         )
     return common
 

@@ -159,7 +159,7 @@ def png(figure: Figure) -> bytes:
 
 _SIDE, _SQUARE = 0.42, 1.5
 _SMALL = 0.1
-"""Cells have three decimals if all values are below."""
+"""Heat map cells have three decimals if all values are below this number."""
 _ABREAST = 4
 """Largest number of panels side by side."""
 _WRITTEN = 12

@@ -68,7 +68,7 @@ class Collection:
     skipped: Sequence[tuple[str, str, str]] = ()
     """Name, family and reason of each network that was not measured."""
     space: SearchSpace | None = None
-    """None for networks."""
+    """Search space of architectures; None for networks."""
     warnings: Sequence[str] = ()
 
     @property

@@ -79,7 +79,7 @@ class Calibration:
     larger: bool | None = None
     """True if larger values are better; None: see :func:`larger_is_better`"""
     inherited_metric: str = "loss"
-    """Metric of the supernets"""
+    """Name of the supernets' metric"""
     inherited_larger: bool | None = None
     """True if larger values of ``inherited_metric`` are better; None: see :func:`larger_is_better`"""
     info: Mapping[str, Any] = field(default_factory=dict)
