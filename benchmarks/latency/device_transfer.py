@@ -63,7 +63,6 @@ class Task:
 
 
 def settings_of(method: str, size: int) -> str:
-    """Return a short name of a method's settings."""
     if method in LINEAR:
         return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
     if method == "statistics":

@@ -108,7 +108,7 @@ class Ridge:
 
 
 class GCN(nn.Module):
-    """Graph convolution predictor after Wen et al. 2020 (Neural Predictor)."""
+    """Graph convolution predictor (Neural Predictor, Wen et al. 2020)."""
 
     def __init__(self, operations: int, seed: int, width: int = 144, layers: int = 4, epochs: int = 300) -> None:
         super().__init__()

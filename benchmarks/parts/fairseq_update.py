@@ -59,7 +59,6 @@ def vocabulary(size: Size) -> Task:
 
 
 def sample_of(size: Size) -> dict[str, Any]:
-    """Return a batch in fairseq's format."""
     batch = batch_of(size)
     net_input = {"src_tokens": batch.source, "prev_output_tokens": batch.previous, "src_lengths": batch.lengths}
     return {

@@ -48,11 +48,9 @@ class Runs:
         return log.read_text(encoding="utf-8")
 
     def seconds(self) -> dict[str, Any]:
-        """Return the time of each command."""
         return {path.stem: read_json(path) for path in sorted((self.work / "seconds").glob("*.json"))}
 
     def study(self, name: str, label: str, checkpoint: Path, *arguments: object) -> dict[str, Any]:
-        """Run a study; return its JSON."""
         out = self.work / name / label
         self.run(
             f"{name}-{label}", "nas-ext", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *arguments

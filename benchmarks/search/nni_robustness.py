@@ -93,7 +93,6 @@ class Experiment:
         return len(read_jsonl(self.journal)) if self.journal.exists() else 0
 
     def start(self) -> None:
-        """Create or resume the experiment."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -104,7 +103,6 @@ class Experiment:
             self._run("-m", "nni_ext.nnictl", "resume", self.place.name, "--port", port)
 
     def kill(self) -> None:
-        """Kill all processes of the experiment at once."""
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:

@@ -135,7 +135,6 @@ def shallow(trained: Architecture, layers: int = 1) -> Architecture:
 
 
 def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return BLEU of a network with supernet weights."""
     name = f"{slug(variant.name)}-{updates}-{seed}-{slug(subnet)}"
     static = job.subnet(name, job.supernet(variant, updates, seed), entry["file"])
     size = round(params_m(Architecture.load(entry["file"])), 3)
