@@ -1,4 +1,4 @@
-"""Speed and quality against references, by subject; each module writes ``results/<its name>.json``.
+"""Benchmarks of speed and quality against references; each module writes ``results/NAME.json``.
 
-``python -m benchmarks.page`` makes ``docs/results.md`` of them, and the figures on other pages.
+``python -m benchmarks.page`` writes ``docs/results.md`` and the figures on other pages from these files.
 """

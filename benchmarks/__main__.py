@@ -1,6 +1,6 @@
-"""``python -m benchmarks [NAME ...]``: run these benchmarks, or all, one after the other.
+"""``python -m benchmarks [NAME ...]``: run these benchmarks, or all, each in its own process.
 
-Each runs in its own process. ``NAME OPTION ...`` passes options to one of them.
+``NAME OPTION ...`` passes options to one benchmark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def modules() -> dict[str, str]:
-    """Return the module of each benchmark by name."""
+    """Return name -> module of each benchmark."""
     files = sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda file: file.stem)
     return {file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name != "parts"}
 
@@ -28,9 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(benchmarks)}; default: all")
     names = parser.parse_args(arguments[: len(arguments) - len(options)]).names or list(benchmarks)
     if unknown := [name for name in names if name not in benchmarks]:
-        parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(benchmarks)}")
+        parser.error(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(benchmarks)}")
     if options and len(names) != 1:
-        parser.error(f"{options[0]!r} is no benchmark, and options go to one benchmark; name it alone")
+        parser.error(f"{options[0]!r} is an option, but several benchmarks are given; give options with one benchmark")
     failed = []
     for name in names:
         print(f"== {name}", flush=True)

@@ -1,6 +1,6 @@
-"""``make bench-cuda``: benchmarks on a GPU, with the machine's own Python and torch.
+"""``make bench-cuda``: run benchmarks on a GPU with the machine's own Python and torch.
 
-Each writes ``benchmarks/results/cuda/NAME.json``. An interrupted benchmark resumes when the command is repeated.
+Each benchmark writes ``benchmarks/results/cuda/NAME.json``. The same command resumes an interrupted benchmark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.plain_machine import device_lines, no_device
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 590
-"""Time limit of a benchmark."""
+"""Time limit of a benchmark, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Run:
 
     options: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
-    """Options of a test, instead of ``options``."""
+    """Options for tests, instead of ``options``."""
     modules: tuple[str, ...] = ()
     """Required modules."""
     files: tuple[Path, ...] = ()
-    """Required published tables."""
+    """Required files with published tables."""
 
     def lacks(self) -> str | None:
-        """Return what is missing, or None."""
+        """Return what is missing; None if nothing is."""
         missing = [f"no module {name}" for name in self.modules if find_spec(name) is None]
         missing += [
             f"{file.name} is absent from the folder that NAS_EXT_DATA names" for file in self.files if not file.exists()
@@ -75,7 +75,7 @@ RUNS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run benchmarks one after the other; return 0 if each is done or skipped, 1 if one failed or was stopped."""
+    """Run benchmarks in order; return 0 if each is done or skipped, 1 if one failed or was stopped."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.on_cuda", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RUNS)}; default: all")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, or cpu to try the same there")

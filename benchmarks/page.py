@@ -1,12 +1,11 @@
 """``python -m benchmarks.page``: write the page of results, its plots, and the figures on other pages.
 
-``sections.toml`` declares every section: title, summary, tables, baseline and caveat. All numbers come from the files
-of ``results``. ``--check`` writes nothing, lists the stale files and exits with 1 if there are any.
+``sections.toml`` declares sections; numbers come from the files in ``results``. ``--check`` only lists outdated files
+and exits with 1 if there are any.
 
-A table selects rows of a result by ``rows``, a list of patterns of keys; named groups of a pattern become fields.
-``where`` keeps rows whose fields match a pattern, ``by`` groups rows, ``columns`` are ``[header, field, digits]`` and
-``across`` spreads one ``value`` over the values of a field, ``plot_only`` shows only the
-table's ``plot``. A group with several rows shows their mean.
+Keys of a table: ``rows``, patterns for keys of a result, whose named groups become fields; ``where``, patterns for
+fields; ``by``, fields to group by, with means of numbers; ``columns``, ``[header, field, digits]``; ``across``, a
+column of ``value`` for each value of a field; ``plot_only``, show only the ``plot``.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ STYLE: dict[Any, Any] = {
 
 
 def field(node: Any, path: str) -> Any:
-    """Return what a dotted path leads to, None if nothing; ``A=x&B=y`` selects the list item with these fields."""
+    """Return the value at a dotted path, None if there is none; ``A=x&B=y`` selects the list item with these fields."""
     if not path:
         return node
     key, _, rest = path.partition(".")
@@ -61,7 +60,7 @@ def field(node: Any, path: str) -> Any:
 
 
 def matches(node: Any, patterns: list[str], fields: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the nodes whose keys match the patterns, each with the named groups of the patterns as further fields."""
+    """Yield the nodes whose keys match the patterns, each with the patterns' named groups as fields."""
     if not patterns:
         yield {**(node if isinstance(node, Mapping) else {"value": node}), **fields}
         return
@@ -71,7 +70,7 @@ def matches(node: Any, patterns: list[str], fields: Mapping[str, str]) -> Iterat
 
 
 def text(value: Any, digits: int | None = None) -> str:
-    """Return a value as text: numbers with this many digits after the point, or as they are."""
+    """Return a value as text; numbers are rounded to ``digits`` decimals if given."""
     if isinstance(value, list):
         return ", ".join(text(item, digits) for item in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -81,7 +80,7 @@ def text(value: Any, digits: int | None = None) -> str:
 
 
 class Table:
-    """The cells that a declaration selects from the results: ``head``, and ``rows`` of labels and numbers."""
+    """Table declared in ``sections.toml``, with numbers from the results."""
 
     def __init__(self, declared: Mapping[str, Any], results: Mapping[str, Any]) -> None:
         names, where = declared.get("names", {}), declared.get("where", {})
@@ -115,14 +114,13 @@ class Table:
             raise DataError(f"{declared['rows']}: no row of {', '.join(results)} matches; correct sections.toml")
 
     def markdown(self) -> str:
-        """Return the table as Markdown; columns of numbers are aligned on the right."""
         texts = [[text(cell, digits) for cell, digits in zip(row, self.digits, strict=True)] for row in self.rows]
         numbers = [any(isinstance(row[place], int | float) for row in self.rows) for place in range(len(self.head))]
         lines = [self.head, ["---:" if number else "---" for number in numbers], *texts]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def draw(self, axes: Axes, plot: Mapping[str, Any]) -> None:
-        """Draw the table: ``lines`` over the values of ``across``, ``points`` of two columns, or ``bars``."""
+        """Draw the table as ``lines``, ``points`` or ``bars``."""
         columns = [self.head.index(header) for header in plot.get("columns", ())]
         if plot["kind"] == "lines":
             for row in self.rows:
@@ -144,7 +142,6 @@ class Table:
 
 
 def _mean(rows: list[dict[str, Any]], path: str, names: Mapping[str, str]) -> Any:
-    """Return the mean of a field over rows, or its text where it has no numbers."""
     values = [value for row in rows if (value := field(row, path)) is not None]
     if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return values[0] if len(values) == 1 else sum(values) / len(values)
@@ -152,7 +149,7 @@ def _mean(rows: list[dict[str, Any]], path: str, names: Mapping[str, str]) -> An
 
 
 class Page:
-    """The page of results: what ``sections.toml`` declares, with the numbers of a folder of results."""
+    """Page of results."""
 
     def __init__(self, results: Path = FOLDER / "results", declared: Path = FOLDER / "sections.toml") -> None:
         content = tomllib.loads(declared.read_text(encoding="utf-8"))
@@ -168,7 +165,6 @@ class Page:
         return {name: content for name, content in self.results.items() if re.fullmatch(patterns, name)}
 
     def markdown(self) -> str:
-        """Return the page."""
         shown: set[str] = set()
         sections = [self._section(section, shown) for section in self.sections]
         return "\n\n".join([self.introduction.strip(), *sections]) + "\n"
@@ -188,7 +184,7 @@ class Page:
         return "\n\n".join(parts)
 
     def plots(self) -> dict[str, tuple[Table, Mapping[str, Any], str]]:
-        """Return each plot's table, declaration and the hash of its data, by file name."""
+        """Return file name -> table, declaration and data hash of a plot."""
         plots: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
         declared = [{**section, **table} for section in self.sections for table in section.get("tables", ())]
         for table, plot in [(Table(d, self._of(d)), d["plot"]) for d in declared if "plot" in d]:
@@ -198,7 +194,7 @@ class Page:
         return plots
 
     def filled(self, content: str) -> str:
-        """Return a page with its figures: ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->``."""
+        """Return a page with all marks ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->`` filled in."""
 
         def figure(match: re.Match[str]) -> str:
             value = field(self.results.get(match[2], {}), match[3])
@@ -209,14 +205,14 @@ class Page:
         return MARKER.sub(figure, content)
 
     def texts(self, root: Path) -> dict[Path, str]:
-        """Return every page with figures, as it should be."""
+        """Return path -> current text of every page with figures."""
         pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
         filled = {page: self.filled(page.read_text(encoding="utf-8")) for page in pages if page.exists()}
         return {**filled, root / "docs" / "results.md": self.markdown()}
 
 
 def measured(name: str, content: Mapping[str, Any]) -> str:
-    """Return the name, date and device of a result."""
+    """Return name, date and device of a result."""
     machine = content.get("machine") or next(part["machine"] for part in content.values() if "machine" in part)
     device = machine.get("device_name", machine["cpu"]).replace("(R)", "")
     threads = f", {machine['threads']} of {machine['cores']} cores" if "threads" in machine else ""
@@ -224,7 +220,7 @@ def measured(name: str, content: Mapping[str, Any]) -> str:
 
 
 def save(path: Path, table: Table, plot: Mapping[str, Any], stamp: str) -> None:
-    """Draw a plot into a file that carries the hash of its data."""
+    """Draw a plot into a file that contains the hash of its data."""
     import matplotlib
     from matplotlib.figure import Figure
 

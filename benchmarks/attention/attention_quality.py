@@ -1,9 +1,9 @@
-"""BLEU of networks that differ only in the kind of attention, on a real corpus.
+"""BLEU of translation networks with softmax or linear attention, on a real corpus.
 
 ``python -m benchmarks attention_quality BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` (see
-``translation_quality``). Each placement of linear attention in the largest network of ``mformer_translation_small`` is
-trained alone: those of ``MAIN`` with every seed, the others with the first. Supernets with as many updates are
-evaluated with inherited weights for each placement.
+``translation_quality``). Networks are the largest one of ``mformer_translation_small`` with linear attention in
+different places. Each is trained from scratch: those of ``MAIN`` with every seed, the others with one seed. Supernets,
+trained with as many updates, are evaluated for each network too.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PLACES = {
     "linear across": (SOFTMAX, SOFTMAX, LINEAR),
     "linear everywhere": (LINEAR, LINEAR, LINEAR),
 }
-"""Kinds of attention in the encoder, in the decoder and between them, by layer."""
+"""Kinds of attention by layer: in the encoder, in the decoder, and between them."""
 MAIN = ("softmax everywhere", "linear in the encoder")
-"""Placements trained alone with every seed."""
+"""Networks trained with every seed."""
 
 
 def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture:
@@ -38,7 +38,7 @@ def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture
 
 
 class Measured:
-    """BLEU by placement and seed, written after each training."""
+    """BLEU by network and seed, written after each training."""
 
     def __init__(self, job: Job, out: Path, command: str) -> None:
         self.job, self.out, self.command = job, out, command

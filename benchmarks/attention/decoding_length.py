@@ -1,8 +1,8 @@
-"""Time and memory of decoding by position, for language models with linear, half linear or softmax layers.
+"""Time and memory of decoding, by position, for language models with linear, half linear or softmax layers.
 
-``python -m benchmarks decoding_length``: milliseconds of a decoding step after 256 and after 8,192 tokens, and the
-memory of attention. Networks have random weights; the two positions alternate, so that their ratio does not depend on
-the machine's load.
+``python -m benchmarks decoding_length``: milliseconds of a decoding step after 256 and after 8,192 tokens, and memory
+of attention. Networks have random weights. Measurements at the two positions alternate, so that their ratio does not
+depend on the machine's load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LAYERS = 6
 POSITIONS = (256, 8192)
 STEPS = 16
 LIMIT = 1.2
-"""Largest ratio of a step at the last position to the first with linear layers alone."""
+"""Largest accepted ratio between the steps at the last and the first position, with linear layers only."""
 LAYOUTS = {
     "all linear": ("linear",) * LAYERS,
     "every second linear": ("softmax", "linear") * (LAYERS // 2),
@@ -38,7 +38,6 @@ LAYOUTS = {
 
 
 def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, LanguageSubnet]:
-    """Return a static network with a kind of attention per layer."""
     space = language_space(
         "decoding", layers=(LAYERS,), embed_dims=(width,), ffn_dims=(4 * width,), heads=(width // 32,), head_dim=32,
         context_length=POSITIONS[-1] + STEPS, attention=("softmax", "local", "linear"),
@@ -51,7 +50,7 @@ def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, 
 
 
 def decoding(net: LanguageNet, subnet: LanguageSubnet, behind: int, vocab: int) -> tuple[Callable[[], object], int]:
-    """Return a function that decodes tokens after a prompt, and the bytes that attention keeps of the prompt."""
+    """Return a function that decodes tokens after a prompt, and the bytes of the prompt's cache."""
     stream = torch.Generator().manual_seed(behind)
     tokens = torch.randint(4, vocab, (1, behind + STEPS), generator=stream)
     with torch.inference_mode():
@@ -67,12 +66,11 @@ def decoding(net: LanguageNet, subnet: LanguageSubnet, behind: int, vocab: int) 
 
 
 def kept_bytes(cache: LanguageCache) -> int:
-    """Return the bytes of the states of all layers."""
     return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
 
 
 def measured(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: str) -> dict[str, Any]:
-    """Return milliseconds of a step, their ratio and the state's megabytes, by position."""
+    """Return milliseconds of a step, their ratio, and megabytes of the cache, by position."""
     net, subnet = network(kinds, width, vocab)
     runs, state_mb = {}, {}
     for position in POSITIONS:

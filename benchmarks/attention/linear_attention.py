@@ -1,15 +1,15 @@
-"""Linear (cosFormer) against softmax attention: time, memory, decoding.
+"""Linear (cosFormer) against softmax attention: time, memory and decoding.
 
-``python -m benchmarks linear_attention [--threads 2]``. H = 8 heads of D = 64, float32. All alternate in one process;
-ratios are within a round; memory is the growth of a fresh process's peak.
+``python -m benchmarks linear_attention [--threads 2]``. H = 8 heads, D = 64, float32. Implementations alternate in one
+process. Ratios are taken within a round. Memory is the additional peak of a new process.
 
 - ``ours``: :func:`nas_core.layers.attention.cosformer.cosformer_attention`.
 - ``sdpa``: ``scaled_dot_product_attention``, torch's fused softmax attention.
-- ``cumulative``: the causal form by running sums over all positions, as in the public code.
-- ``floor``: the two matrix products of non-causal linear attention.
+- ``cumulative``: causal form by running sums over all positions, as in the authors' code.
+- ``floor``: only the two matrix products of non-causal linear attention.
 
-With ``--device cuda`` or ``--precision`` the result has a row per length, precision and pass, see
-:mod:`benchmarks.parts.linear_rows`.
+``--device cuda`` and ``--precision`` measure a row per length, precision and pass
+(:mod:`benchmarks.parts.linear_rows`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 
 
 def cumulative(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Sum the outer products up to each position."""
     at = cos_table(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
     queries, keys = (torch.cat([x * at.sin, x * at.cos], -1) for x in (torch.relu(q), torch.relu(k)))
     sums = (keys[..., :, None] * v[..., None, :]).cumsum(2)
@@ -96,7 +95,7 @@ def with_backward(function: Callable[..., Tensor], tensors: list[Tensor], causal
 
 
 def check(device: str) -> float:
-    """Return the largest difference between equal computations."""
+    """Return the largest difference between implementations of the same function."""
     q, k, v = inputs(300, device)
     with torch.no_grad():
         return float((ours(q, k, v, True) - cumulative(q, k, v)).abs().max())
@@ -123,7 +122,7 @@ def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
 
 
 def decoding(device: str, repeats: int) -> dict[str, Any]:
-    """Measure a decoding step with our state, and with a cache of keys and values."""
+    """Measure a decoding step with the state of linear attention, and with a cache of keys and values."""
     runs = {}
     for length in (256, 4096):
         q, k, v = inputs(length, device)
@@ -144,7 +143,7 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
 
 
 def peak_mb(name: str, length: int, backward: bool) -> float:
-    """Return the peak memory of a fresh process beyond its inputs."""
+    """Return the peak memory of a new process, its inputs excluded."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak, (name, length, backward))
 

@@ -1,11 +1,9 @@
-"""Latency of cells and chains from 10, 50 or 900 measurements on one device: the additive model and plain ridges.
+"""Errors of latency models for cells and chains, fitted to 10, 50 or 900 measurements on one device.
 
-The tables are ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All methods have the same
-measurements, drawn at random; the errors are of up to 2,000 other networks. The constants of the additive model were
-chosen on :data:`CHOSEN_ON`; the other devices are rows of their own. A draw's error is the mean over devices; the
-interval is twice the standard error over draws.
-
-Run: ``python -m benchmarks cell_latency``.
+Run: ``python -m benchmarks cell_latency``. The additive model is compared with ridge regressions on
+``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All are fitted to the same random networks and
+tested on up to 2,000 others. Constants of the additive model were chosen on :data:`CHOSEN_ON`; other devices have
+separate rows. Intervals are twice the standard error over random draws.
 """
 
 from __future__ import annotations
@@ -35,11 +33,11 @@ CHOSEN_ON = {
     "fbnet": ("1080ti_1", "1080ti_32", "1080ti_64", "gold_6226", "pixel2", "pixel3", "eyeriss"),
 }
 MOST = 2000
-"""Most networks of the test."""
+"""Largest number of test networks."""
 
 
 def errors(name: str, size: int, draws: int) -> dict[str, dict[str, list[float]]]:
-    """Return the mean absolute percentage errors by method and device, one for each draw."""
+    """Return method -> device -> mean absolute percentage error of each draw."""
     table = latency_table(name)
     kept: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
     for device in table.devices:
@@ -51,8 +49,9 @@ def errors(name: str, size: int, draws: int) -> dict[str, dict[str, list[float]]
 
 
 def rows_of(name: str, size: int, draws: int) -> list[dict[str, Any]]:
-    """Return a row per group of devices and method, with the number of devices where the additive model is behind by
-    more than the interval of the difference."""
+    """Return a row per group of devices and method, with the number of devices on which the additive model is
+    significantly worse.
+    """
     kept = errors(name, size, draws)
     devices = latency_table(name).devices
     groups = {"chosen": CHOSEN_ON[name], "unseen": tuple(d for d in devices if d not in CHOSEN_ON[name])}
@@ -99,7 +98,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if options.draws < 2:
-        parser.error(f"--draws is {options.draws}; expected at least 2, for an interval")
+        parser.error(f"--draws is {options.draws}; expected at least 2")
     rows = []
     for name, path in DEVICE_TABLES.items():
         if reason := absent(path):

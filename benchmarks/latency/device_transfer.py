@@ -1,13 +1,11 @@
-"""Latency on a held-out device from 20, 100 or 900 networks measured there, from scratch and with other devices.
+"""Latency on a held-out device from 20, 100 or 900 measurements on it, without and with other devices.
 
 ``python -m benchmarks device_transfer``. Tables are ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz``
-(27). Training networks are drawn at random; all others are the test. ``transfer`` and ``transfer, logs`` follow the
-published setting: the other devices' latencies are available for all networks. For ``transfer, 900 each`` the other
-devices were measured on 900 networks of their own. The same chip at another batch size is also held out. Networks with
-a latency below 0.5 ms on a device are left out as implausible.
+(27). Training networks are random; the others are the test set. For ``transfer`` and ``transfer, logs``, the other
+devices' latencies are known for all networks, as in published work; for ``transfer, 900 each``, for 900 other networks.
+The same chip at another batch size is held out too. Networks with a latency below 0.5 ms are excluded as implausible.
 
-Linear methods run on all devices. The others take a minute or more per device and run on three, or on ``--devices``.
-Results are kept in ``--work`` as they come.
+Linear methods run on all devices, the others on three, or on ``--devices``. Results are stored in ``--work``.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ LEARNED: dict[str, Callable[[Case], Array]] = {
 }
 METHODS = LINEAR | LEARNED
 FEW = ("1080ti_1", "gold_6226", "pixel2")
-"""Devices of both tables: a GPU, a server's CPU, a phone (whole milliseconds)."""
+"""Devices of both tables: a GPU, a server CPU and a phone (whole milliseconds)."""
 FIGURES = ("mape", "within_10", "tau")
 
 
@@ -65,7 +63,6 @@ class Task:
 
 
 def settings_of(method: str, size: int) -> str:
-    """Return a short name of the settings of a method with a number of training networks."""
     if method in LINEAR:
         return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
     if method == "statistics":
@@ -74,13 +71,12 @@ def settings_of(method: str, size: int) -> str:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Fit and evaluate one predictor, on one thread."""
+    """Fit and evaluate one method on one thread."""
     torch.set_num_threads(1)
     return task.key | judged(latency_table(task.table), task)
 
 
 def judged(table: LatencyTable, task: Task) -> dict[str, float]:
-    """Return the errors on the test networks."""
     case = Case(table, task.device, task.size, task.draw)
     start = time.process_time()
     predicted = METHODS[task.method](case)
@@ -91,11 +87,9 @@ def judged(table: LatencyTable, task: Task) -> dict[str, float]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per table, method and number of training networks, of records with the current settings.
+    """Return a row per table, method and number of training networks, with means and medians over devices.
 
-    Each row has every device's means over draws, their mean and median over all devices, and their mean over
-    :data:`FEW`. The median is robust to ``raspi4``: one in a hundred of its values is at most a quarter of what is
-    plausible.
+    ``raspi4`` has outliers: one value in a hundred is at most a quarter of the plausible value.
     """
     groups: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for record in records:
@@ -117,13 +111,11 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
-    """Return the mean over devices of the means over draws."""
     names = (*FIGURES, "cpu_s")
     return {name: round(float(np.mean([np.mean([r[name] for r in draws]) for draws in devices])), 3) for name in names}
 
 
 def text(rows: list[Any]) -> str:
-    """Return the means as text."""
     names = f"{'table':12} {'method':22} {'known':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
     lines = [f"{names} {'tau':>6} {'MAPE % of 3':>12}"]
     for row in sorted(rows, key=lambda row: (row["table"], row["size"], row["mean"]["mape"])):
@@ -155,7 +147,7 @@ def main(argv: list[str] | None = None) -> None:
         if unknown := set(options.devices or ()) - set(table.devices):
             parser.error(f"table {name} has no device {min(unknown)!r}; it has {', '.join(table.devices)}")
         if wrong := [size for size in options.sizes if not 2 <= size < len(table.ops)]:
-            parser.error(f"{wrong[0]} known networks of table {name}; expected 2 to {len(table.ops) - 1}")
+            parser.error(f"--sizes {wrong[0]} is invalid for table {name}; expected 2 to {len(table.ops) - 1}")
         tasks += [
             Task(name, device, size, draw, method)
             for draw in options.draws

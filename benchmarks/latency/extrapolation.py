@@ -1,10 +1,9 @@
-"""Predicted against measured milliseconds at batches and lengths beyond the training range, and interval coverage.
+"""Predicted and measured latency at batch sizes and lengths beyond the training range, with interval coverage.
 
 ``python -m benchmarks extrapolation --model cpu.safetensors``; ``--networks lm vit`` selects names by prefix. Language
-models and networks of the data set's families are measured in onnxruntime on one thread by the processor's clock, at
-sizes within and beyond the training range. A machine that is slower than the model's, or shared, shifts all ratios of
-measured to predicted of a network. Beyond the range each ratio is therefore divided by the network's mean ratio within
-the range; the remaining error is that of extrapolation.
+models and networks of the dataset's families are measured in onnxruntime, on one thread, by CPU time. Ratios of
+measured to predicted latency beyond the training range are divided by the network's mean ratio within it, because a
+slower machine changes all of them.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ from nas_core.latency.protocol import TimingConfig, time_passes_ms
 
 RESULT = Path(__file__).parents[1] / "results" / "extrapolation.json"
 LANGUAGE = {"lm-small": (2000, 128, 4, 3), "lm-medium": (6000, 256, 4, 4), "lm-large": (4000, 384, 6, 4)}
-"""Words, channels, heads, layers."""
+"""Vocabulary, channels, heads, layers."""
 TEXTS = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8, 128))
-"""Batch and length."""
+"""Batch size and length in tokens."""
 FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
 SEED = 7
-"""Seed of the families' networks, which are others than those of the data set."""
+"""Seed of the networks; differs from that of the dataset."""
 LEAST_MS = 40.0
-"""How long all passes of one visit take together, at least."""
+"""Smallest total time of the passes of one visit, in ms."""
 
 
 class Block(nn.Module):
-    """Causal attention and a feed-forward, pre-norm: ``(B, T, C)`` to ``(B, T, C)``."""
+    """Transformer block with causal attention, pre-norm: ``(B, T, C)`` to ``(B, T, C)``."""
 
     def __init__(self, channels: int, heads: int) -> None:
         super().__init__()
@@ -68,7 +67,7 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Causal language model: tokens ``(B, T)`` to logits of the next tokens ``(B, T, V)``."""
+    """Causal language model: tokens ``(B, T)`` to logits ``(B, T, V)``."""
 
     def __init__(self, vocab: int, channels: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -137,10 +136,10 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Add the relative ratio of measured to predicted to rows beyond the range; return the coverage.
+    """Add relative ratios to the rows beyond the training range; return interval coverage.
 
-    Coverage is the share of rows within one and two predicted standard deviations, with and without the part of the
-    deviation for extrapolation.
+    Coverage is the fraction of rows within one and two standard deviations, with and without the part for
+    extrapolation.
     """
     within: dict[str, list[float]] = {}
     for row in rows:

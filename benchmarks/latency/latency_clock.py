@@ -1,10 +1,9 @@
-"""Repeatability of a device's clocks: wall time, CUDA events, and replayed CUDA graphs.
+"""Repeatability of latencies by wall time, CUDA events, and replayed CUDA graphs.
 
-``python -m benchmarks latency_clock [--device cuda]``; on a CUDA device a few minutes, into ``results/cuda``. Each
-clock measures the same architectures twice, in two collections, with a reference between the passes. Reported are the
-coefficient of variation of an architecture's passes (median over architectures), the change of a latency between the
-collections, Kendall's tau between them, and the time of a pass. On the CPU there is one clock, and the figures show how
-busy the machine was. Results are stored by clock and precision, and a stopped run resumes.
+``python -m benchmarks latency_clock [--device cuda]``; a few minutes on a GPU. Each clock measures the same
+architectures twice. Results are the coefficient of variation of an architecture's passes (median over architectures),
+the change of latencies between both collections, Kendall's tau between them, and the time of a pass. A CPU has one
+clock; its figures show how busy the machine was. The same command resumes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from nas_core.space import SearchSpace, get_space
 
 RESULTS = Path(__file__).parents[1] / "results"
 SPACES = {"hat_small": {"source_vocab": 8000, "target_vocab": 8000}, "mformer_cifar10_small": {"batch": 1}}
-"""Space -> settings of its workload: of one request."""
+"""Search space -> settings of its workload, for batch size 1."""
 CLOCKS = ("wall", "device", "graphs", "graphs, wall")
 COLLECTIONS = 2
 
@@ -54,7 +53,7 @@ def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: i
 
 
 def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
-    """Compare two collections of the same architectures, in percent unless a unit is named."""
+    """Compare two collections of the same architectures, in percent."""
     raw, corrected = (
         [np.array([getattr(measurement, name) for measurement in measurements]) for measurements in (first, second)]
         for name in ("raw_ms", "relative")
@@ -73,7 +72,7 @@ def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, A
 
 
 def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of one clock, or the reason why the device or the network has no such clock."""
+    """Return the figures of one clock, or the reason why it is not available."""
     try:
         timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
         space = get_space(name)

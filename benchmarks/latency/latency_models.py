@@ -1,10 +1,9 @@
-"""Latency models on HAT's five published tables (2,000 measurements each): the linear default against HAT's MLP.
+"""Latency models on HAT's five published tables (2,000 measurements each): linear models and HAT's MLP.
 
-``python -m benchmarks latency_models [--seeds 5] [--mlp-seeds 1] [--hat-mlp]``. Errors on held-out rows are measured
-for several random splits of each table, as measured and with the drift factor divided out. The factor is estimated from
-training rows and interpolated at the held-out rows. Then come the linear model's predictions of HAT's released
-architectures, which were measured on another day, and predictions per second. NAS_EXT_DATA names the folder of the
-tables (default ``../shared/data``).
+``python -m benchmarks latency_models [--seeds 5] [--mlp-seeds 1] [--hat-mlp]``. Errors on held-out rows are means over
+random splits, as measured and after division by the drift factor, which is estimated from training rows. The linear
+model's predictions of HAT's released architectures, measured on another day, and predictions per second are reported
+too. NAS_EXT_DATA names the folder of the tables (default ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def make_mlp(config: MLPConfig, data: LatencyData) -> GeneLatencyModel:
 
 
 def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[Any]) -> dict[str, Any]:
-    """Return means over the seeds' splits; ``kendall_tau_with_factor`` multiplies predictions by the drift factor."""
+    """Return means over splits; for ``kendall_tau_with_factor``, predictions are multiplied by the drift factor."""
     qualities: dict[str, list[dict[str, Any]]] = {"as_measured": [], "drift_divided_out": []}
     for seed in seeds:
         train, test = (data.take(index) for index in random_split(len(data), 0.2, seed))
@@ -84,7 +83,7 @@ def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[A
 
 
 def released(data: LatencyData, name: str) -> dict[str, float] | None:
-    """Predict the released architectures of the same task and device by the model of a whole table, without drift."""
+    """Predict HAT's released architectures of the same task and device, without drift."""
     if absent(RELEASED):
         return None
     task, _, device = name.split("_")
@@ -97,7 +96,7 @@ def released(data: LatencyData, name: str) -> dict[str, float] | None:
 
 
 def rows_per_second() -> dict[str, int]:
-    """Return predictions per second from integer rows of ``hat_wmt14_en_de``, the best of five runs."""
+    """Return predictions per second for ``hat_wmt14_en_de``, best of five runs."""
     space = get_space("hat_wmt14_en_de")
     rows = space.sample_rows(np.random.default_rng(0), 100_000)
     latency = 50.0 + rows.clip(0).sum(1)

@@ -1,8 +1,8 @@
-"""Latency models of whole networks: NN-Former's Tables 4 (in-domain) and 3 (one family held out).
+"""Latency models of whole networks, as in NN-Former's Table 4 (in-domain) and Table 3 (one family held out).
 
-``python -m benchmarks network_latency --data FOLDER``. ``--data`` is a folder of ``nas-ext latency dataset``, of the
-NNLQP release, or an .npz file of network latencies. Each cell is kept in ``--work``, so an interrupted run resumes.
-Runs with different ``--models`` may share the folder at the same time; the last one to write has all cells.
+``python -m benchmarks network_latency --data FOLDER``: a folder of ``nas-ext latency dataset`` or of the NNLQP release,
+or an .npz file. Each fit is stored in ``--work``, from which the same command resumes. Runs with different ``--models``
+may share the folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIGURES = ("mape_percent", "acc10_percent")
 
 
 def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
-    """Return the cells to fit: quick models first, in-domain before the families."""
+    """Return the fits to compute: quick models first, in-domain before held-out families."""
     splits = [IN_DOMAIN] if options.families is None else []
     splits += data.family_names if options.families in (None, ["all"]) else options.families
     cells = []
@@ -44,9 +44,9 @@ def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
 
 
 def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> dict[str, Any]:
-    """Return ``{table: {model: {row: figures}}}``: means over seeds, with the deviation for several seeds.
+    """Return table -> model -> row -> figures: means over seeds, and the standard deviation for several seeds.
 
-    The row ``average`` is the mean over families; a model without the figures of all families has none.
+    The row ``average`` is the mean over families, if all families are available.
     """
     tables: dict[str, Any] = {"in_domain": {}, "out_of_domain": {}}
     for model in dict.fromkeys(record["model"] for record in records):
@@ -78,7 +78,7 @@ def _mean(qualities: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return the seconds of a fit and of a prediction by model, medians over its cells."""
+    """Return model -> median seconds of a fit and of a prediction."""
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
@@ -90,8 +90,9 @@ def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]
 
 
 def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the aims with their values: NN-Former, and the ensemble with it, below 4 % in-domain and better than the
-    best baseline out of domain.
+    """Return the aims with the values reached.
+
+    In-domain, NN-Former and the ensemble with it stay below 4 %; out of domain, they are better than the best baseline.
     """
     inside, outside = tables["in_domain"], tables["out_of_domain"]
     results: list[dict[str, Any]] = []
@@ -111,10 +112,7 @@ def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
-    """Return by model the percentage of networks within the predicted standard deviation.
-
-    Percentages are given in-domain, for each family, and as the average over families; all are means over seeds.
-    """
+    """Return model -> split -> percentage of networks within one predicted standard deviation, as mean over seeds."""
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
@@ -131,7 +129,6 @@ def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies)
 
 
 def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
-    """Return MAPE and Acc(10 %) of both tables as text, a column per model."""
     lines: list[str] = []
     for table, title in (("in_domain", "In-domain"), ("out_of_domain", "One family left out")):
         models = tables[table]

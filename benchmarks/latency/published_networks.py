@@ -1,9 +1,9 @@
-"""Predicted against measured milliseconds of timm's published networks, which no latency model was trained on.
+"""Predicted and measured latency of timm's published networks, which are not in the training data.
 
 ``python -m benchmarks published_networks --model cpu.safetensors``. The model must be of this machine and of
-onnxruntime. Each network is exported without pretrained weights and measured in several visits, which alternate with
-those of the others, in onnxruntime on one thread by the processor's clock. Networks outside of the training range
-(batches, sizes, kinds of operators) have a table of their own.
+onnxruntime. Networks are exported without pretrained weights and measured in onnxruntime, on one thread, by CPU time,
+in several alternating visits. Networks outside the training range (batch sizes, sizes, operators) have a separate
+table.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ NETWORKS = (
     "deit_small_patch16_224", "mixer_s32_224", "convnext_tiny", "repvgg_a2", "xception41",
 )  # fmt: skip
 LEAST_MS = 40.0
-"""Time that all passes of one visit take together, at least."""
+"""Smallest total time of the passes of one visit, in ms."""
 
 
 class Published:
-    """Network of timm for a number of images of 3 x 224 x 224, in onnxruntime."""
+    """Network of timm on a batch of 3 x 224 x 224 images in onnxruntime."""
 
     def __init__(self, name: str, batch: int, model: GraphLatencyModel, timing: TimingConfig) -> None:
         self.name, self.batch = name, batch
@@ -89,7 +89,7 @@ class Published:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Summarise the errors of the model, and of each of its members where it has some."""
+    """Summarise the errors of the model and of its members."""
     measured = np.array([row["measured_ms"] for row in rows])
     predicted = np.array([row["predicted_ms"] for row in rows])
     within = abs(measured - predicted) <= [row["spread_ms"] for row in rows]

@@ -1,10 +1,9 @@
-"""Latency models on timm's own measurements, with whole modules of timm held out.
+"""Latency models on measurements published by timm, with whole modules of timm held out.
 
-``python -m benchmarks timm_networks --data i7 rtx3090``. ``--data`` are folders of ``nas-ext latency dataset
---from-timm``, one per device. In the split ``modules`` each network is predicted by a model that was trained on no
-network of its module; in the split ``networks`` the training set has others of its module. ``quadratic`` is a
-polynomial of the published MACs, activations and parameters. Each fold is kept in ``--work``, so an interrupted run
-resumes; results of other devices and models remain.
+``python -m benchmarks timm_networks --data i7 rtx3090``: folders of ``nas-ext latency dataset --from-timm``, one per
+device. In the split ``modules``, no network of a test network's module is in the training data; in the split
+``networks``, others are. ``quadratic`` is a polynomial of the published MACs, activations and parameters. Folds are
+stored in ``--work``; the same command resumes.
 """
 
 from __future__ import annotations
@@ -34,14 +33,13 @@ SPLITS = ("modules", "networks")
 
 
 def folds_of(published: Published, split: str, folds: int) -> Any:
-    """Return the fold of each network ``(G,)``."""
     if split == "modules":
         return module_folds(published.data.families.tolist(), folds)
     return network_folds(len(published.data), folds)
 
 
 def by_quadratic(published: Published, folds: Any) -> Any:
-    """Predict milliseconds ``(G,)`` of each network from the other folds."""
+    """Predict each network's milliseconds ``(G,)`` from the other folds."""
     predicted = np.zeros(len(published.data))
     for fold in np.unique(folds):
         inside, held_out = folds != fold, folds == fold
@@ -54,9 +52,10 @@ def by_quadratic(published: Published, folds: Any) -> Any:
 def by_model(
     model: str, published: Published, folds: Any, split: str, options: argparse.Namespace
 ) -> tuple[Any, float]:
-    """Predict milliseconds ``(G,)`` of each network from the other folds; return them and the seconds of a fit.
+    """Predict each network's milliseconds ``(G,)`` from the other folds, as geometric mean over seeds.
 
-    Predictions are geometric means over seeds.
+    Returns:
+        Predictions, and seconds of a fit.
     """
     data = in_folds(published.data, folds, split)
     settings = tuple(parsed_model_settings(model, options.settings or []).items())
@@ -73,7 +72,6 @@ def by_model(
 
 
 def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a row per split and model."""
     rows = []
     for split in SPLITS:
         folds = folds_of(published, split, options.folds)
@@ -89,7 +87,6 @@ def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str,
 
 
 def about(published: Published) -> dict[str, Any]:
-    """Describe a device's networks."""
     static = published.data.graphs.static
     assert static is not None
     return {
@@ -103,7 +100,6 @@ def about(published: Published) -> dict[str, Any]:
 
 
 def text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line of text per device and model."""
     lines = [f"{'':46} {'MAPE %':>8} {'median %':>8} {'Acc(10 %)':>9} {'mean of modules %':>18}"]
     for row in rows:
         name = f"{row['device'][:28]:28} {row['split']:8} {row['model']:10}"
@@ -126,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if options.folds < 2:
-        parser.error(f"--folds {options.folds}: expected two at least")
+        parser.error(f"--folds is {options.folds}; expected at least 2")
     torch.set_num_threads(options.threads)
     devices = read_json(options.out)["devices"] if options.out.exists() else {}
     rows: list[dict[str, Any]] = []

@@ -1,13 +1,14 @@
-"""Speed of exported translation subnets in onnxruntime, relative to torch, with equal tokens.
+"""Speed of exported translation networks in onnxruntime, relative to torch, with equal output tokens.
 
-For each subnet (``NAME=CHECKPOINT``, as ``nas-ext extract`` writes them) the test set is translated greedily by
+Run: ``python -m benchmarks onnx_export softmax=subnet.pt linear=other.pt --data BIN``. Each ``NAME=CHECKPOINT``,
+written by ``nas-ext extract``, translates the test set greedily by
 
-- ``onnx``: ``examples/export/greedy_onnx.py``, which knows only onnxruntime and NumPy.
-- ``torch``: the static subnet's own incremental decoding, eager, without fairseq around it.
-- ``fairseq``: fairseq's generator with beam 1 (tokens only).
+- ``onnx``: ``examples/export/greedy_onnx.py``, with only onnxruntime and NumPy.
+- ``torch``: the network's own incremental decoding, without fairseq.
+- ``fairseq``: fairseq's generator with beam 1, to compare tokens.
 
-Then the first two take turns on the same sentences, one thread each; times are of whole translations, encoder and all
-steps. Run: ``python -m benchmarks onnx_export softmax=subnet.pt linear=other.pt --data BIN``.
+Times of the first two are measured alternately on the same sentences, with one thread. They include the encoder and all
+decoding steps.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from nas_core.supernet.host import open_exportable
 RESULT = Path(__file__).parents[1] / "results" / "onnx_export.json"
 LONGEST = 200
 AIM = 1.0
-"""Times onnxruntime's time that torch takes, at least."""
+"""Aim: torch takes at least this many times as long as onnxruntime."""
 Tokens = list[list[int]]
 
 
 @torch.inference_mode()
 def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tokens, pad: int, eos: int) -> Tokens:
-    """Translate greedily in torch, as ``Translator.greedy`` does in onnxruntime."""
+    """Translate greedily in torch, like ``Translator.greedy`` of the example in onnxruntime."""
     subnet = net.select(architecture)
     source = torch.full((len(sentences), max(map(len, sentences))), pad)
     for row, sentence in zip(source, sentences, strict=True):
@@ -69,7 +70,6 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
 
 
 def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Tokens:
-    """Translate greedily with fairseq's generator."""
     options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
     generator, pad = task.build_generator([model], options), task.source_dictionary.pad()
     translations: Tokens = []
@@ -89,7 +89,6 @@ def parts_of(sentences: Tokens, batch: int) -> list[Tokens]:
 
 
 def sentences_of(task: Any, count: int, split: str) -> Tokens:
-    """Return evenly spaced sentences of a split."""
     task.load_dataset(split)
     source = task.dataset(split).src
     rows = np.unique(np.linspace(0, len(source) - 1, count).round().astype(int))

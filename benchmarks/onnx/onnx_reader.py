@@ -1,8 +1,8 @@
-"""Speed of reading ONNX models as graphs, against parsing and shape inference by onnx itself.
+"""Speed of reading ONNX models as graphs, relative to parsing and shape inference by onnx.
 
-``python -m benchmarks onnx_reader``. Three networks without weights have about 200 nodes each: inverted residuals as in
-MobileNetV3, a residual network, and transformer blocks as torch exports them. All alternate, so ratios hold on a busy
-machine. Then come one network of 5,000 nodes, and a file of 128 MB whose weights are skipped.
+``python -m benchmarks onnx_reader``. Networks without weights have about 200 nodes each: inverted residuals as in
+MobileNetV3, a residual network, and transformer blocks as exported by torch. Measurements alternate. A network of 5,000
+nodes, and a file of 128 MB whose weights are skipped, are measured too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "onnx_reader.json"
 AIM = 50.0
-"""Graphs per second at 200 nodes."""
+"""Aim: graphs per second, for graphs of 200 nodes."""
 
 
 class Builder:
-    """Network that grows at its end; weights have shapes and no values, as in the NNLQP release."""
+    """Builder of a sequential ONNX network; weights have shapes but no values."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.nodes: list[Any] = []
@@ -107,7 +107,6 @@ def transformers(blocks: int, width: int = 192, steps: int = 196, heads: int = 3
 
 
 def large_file(folder: Path) -> Path:
-    """Write a file with 128 MB of weights."""
     b = Builder((1, 4096))
     weights = numpy_helper.from_array(np.zeros((4096, 8192), np.float32), "large")
     b.add("MatMul", "x", "large")

@@ -1,4 +1,4 @@
-"""Baselines of NN-Former, fitted to graphs and targets."""
+"""Baselines for NN-Former."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def one_hot_codes(graphs: Graphs, operations: int, nodes: int) -> Array:
-    """Return one-hot operations by place ``(G, nodes * operations)``, 0 for missing nodes."""
+    """Return one-hot operations of each node ``(G, nodes * operations)``; 0 for missing nodes."""
     dense = graphs.dense(width=nodes)
     present = np.arange(nodes) < dense.sizes[:, None]
     kinds: Array = np.eye(operations)[dense.ops] * present[..., None]
@@ -58,7 +58,7 @@ class Trees:
 
 
 class Linear:
-    """Linear regression on counts of operations, by least relative squares."""
+    """Linear regression on counts of operations, by least squares of relative errors."""
 
     def __init__(self, operations: int) -> None:
         self.operations = operations
@@ -78,9 +78,9 @@ class Linear:
 
 
 class Ridge:
-    """Ridge regression on one-hot operations by place, for chains.
+    """Ridge regression on one-hot operations of each node, for chains.
 
-    The penalty is chosen by the leave-one-out error (closed form, Golub et al. 1979).
+    The penalty is selected by leave-one-out error (closed form, Golub et al. 1979).
     """
 
     PENALTIES = np.logspace(-2, 3, 11)
@@ -108,10 +108,7 @@ class Ridge:
 
 
 class GCN(nn.Module):
-    """Graph convolution predictor after Wen et al. 2020 (Neural Predictor).
-
-    It has means along and against edges, a mean over nodes, and a linear readout.
-    """
+    """Graph convolution predictor (Neural Predictor, Wen et al. 2020)."""
 
     def __init__(self, operations: int, seed: int, width: int = 144, layers: int = 4, epochs: int = 300) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Published benchmarks as search spaces."""
+"""Published benchmarks of cells as search spaces."""
 
 from __future__ import annotations
 
@@ -24,28 +24,27 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Table:
-    """Benchmark with the accuracy of every cell."""
+    """Search space with the accuracy of every cell."""
 
     space: SearchSpace
     cells: Callable[[Rows], Integers]
-    """Rows ``(n, slots)`` -> cells ``(n,)``, -1 for rows that are no cell."""
+    """Function: rows ``(n, slots)`` -> cell indices ``(n,)``, -1 for invalid rows."""
     graphs: Callable[[Rows], Graphs]
     answers: str
-    """Accuracy of a query: validation, or test if no other is published."""
+    """Kind of accuracy that a query returns."""
     observed_accuracy: NDArray[np.float64]
-    """Accuracy of a query by cell."""
+    """Accuracy that a query returns, by cell."""
     test_accuracy: NDArray[np.float64]
-    """Accuracy that ranks the cells."""
+    """Accuracy by which cells are ranked."""
     constrained: bool
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return which rows are cells ``(n,)``."""
+        """Return a mask ``(n,)`` of rows that are cells."""
         has_cell: NDArray[np.bool_] = self.cells(rows) >= 0
         return has_cell
 
     @property
     def limits(self) -> list[Constraint]:
-        """Constraint that excludes rows that are no cell."""
         if not self.constrained:
             return []
         return [Constraint("no_cell", 0.5, lambda rows: 1.0 - self.valid(rows))]
@@ -63,7 +62,7 @@ def nasbench201_table() -> Table:
 
 
 def nasbench101_table() -> Table:
-    """Return all 423,624 cells with their mean test accuracy, the only one published for most."""
+    """Return all 423,624 cells with mean test accuracy; most have no published validation accuracy."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         rows = np.arange(len(table["n_vertices"]))
         return _nasbench101("test", rows, table["test_acc_108_mean"].astype(np.float64))
@@ -72,14 +71,13 @@ def nasbench101_table() -> Table:
 def nasbench101_published_table() -> Table:
     """Return the 20,001 cells with a published validation accuracy (one run of 108 epochs).
 
-    They are the first of the file and no random sample: of the 13 neighbours of a cell one is in the table, and of
-    every third cell none. Searches by small changes get stuck between the gaps.
+    They are not a random sample: on average one of a cell's 13 neighbours is among them, so searches by small changes
+    get stuck.
     """
     return _nasbench101("validation", *nasbench101_valid())
 
 
 def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -> Table:
-    """Return a table of cells. Rows are 21 flags of edges and 5 operations; unused nodes are pruned."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         sizes, bits = table["n_vertices"][which].astype(np.int64), table["edge_bits"][which]
         operations, test = table["ops"][which].astype(np.int64), table["test_acc_108_mean"][which].astype(np.float64)
@@ -109,7 +107,7 @@ def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -
 
 
 def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
-    """Return adjacency ``(n, 7, 7)`` and labels ``(n, 7)``, 0 for nodes on no path from input to output."""
+    """Return adjacency ``(n, 7, 7)`` and labels ``(n, 7)``; label 0 for nodes on no path from input to output."""
     adjacency = np.zeros((len(rows), NODES, NODES), np.bool_)
     for bit, (x, y) in enumerate(PAIRS):
         adjacency[:, x, y] = rows[:, bit] == 1
@@ -126,7 +124,7 @@ def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
 
 
 def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.uint64]:
-    """Return a hash ``(n,)`` that does not depend on the order of nodes; label 0 is no node."""
+    """Return hashes ``(n,)`` that do not depend on the order of nodes; nodes with label 0 are ignored."""
     state = _mixed(labels.astype(np.uint64) + np.uint64(1))
     present = (labels > 0).astype(np.uint64)
     edges = adjacency.astype(np.uint64)
@@ -139,7 +137,6 @@ def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.u
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64 bits bijectively."""
     with np.errstate(over="ignore"):
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

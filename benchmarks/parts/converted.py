@@ -1,4 +1,4 @@
-"""Supernets around a trained network, made in several ways, that benchmarks compare."""
+"""Supernets converted from a trained network in several ways."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nas_core.space import Architecture
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make a supernet."""
+    """Options of a conversion."""
 
     name: str
     converted: bool = True
     importance: str = "activation"
-    """Criterion by which channels and heads are sorted."""
+    """Criterion that sorts channels and heads."""
     teacher: bool = True
     mos: str = "none"
 
@@ -39,12 +39,12 @@ ABLATIONS = (
 
 
 def slug(name: str) -> str:
-    """Return a file name for a variant or a network."""
+    """Return a file name for a variant or network."""
     return name.replace(", ", "-").replace(" ", "_")
 
 
 class ConvertedRuns(Runs):
-    """Conversion of a trained network into a supernet, training, and evaluation of subnets."""
+    """Conversion of a trained network to supernets, their training and evaluation."""
 
     @abstractmethod
     def trained(self) -> Path:
@@ -55,7 +55,7 @@ class ConvertedRuns(Runs):
         """Return the checkpoint of a trained supernet."""
 
     def convert(self, variant: Variant, *options: object) -> Path:
-        """Return the supernet before any update; its space is in a ``.yml`` file of the same name."""
+        """Return the converted supernet; its search space is in a ``.yml`` file of the same name."""
         name = f"converted-{variant.importance}-{variant.mos}"
         path = self.work / f"{name}.pt"
         calibrate = () if variant.importance == "none" else ("--calibrate", 16)
@@ -66,11 +66,11 @@ class ConvertedRuns(Runs):
         return path
 
     def converted(self, variant: Variant) -> Path:
-        """Return the supernet before any update, with the options of the benchmark."""
+        """Return the converted supernet, with the options of the benchmark."""
         return self.convert(variant)
 
     def supernet(self, variant: Variant, updates: int, seed: int) -> Path:
-        """Return a supernet after a number of updates."""
+        """Return the supernet after a number of updates."""
         if not updates:
             return self.converted(variant)
         return self.train_supernet(f"{slug(variant.name)}-{updates}-{seed}", variant, updates, seed)
@@ -79,7 +79,7 @@ class ConvertedRuns(Runs):
         self, variant: Variant, updates: int, seed: int, subnets: Mapping[str, Architecture], metric: str,
         **options: Any,
     ) -> list[dict[str, Any]]:  # fmt: skip
-        """Return a row per subnet with its metric by inherited weights.
+        """Return a row per subnet with its metric by supernet weights.
 
         Args:
             options: options of :func:`nas_core.supernet.open_supernet`.

@@ -1,15 +1,14 @@
-"""Training update of a supernet against fairseq's plain ``transformer`` of the same sizes.
+"""Training update of a supernet, relative to fairseq's ``transformer`` of the same sizes.
 
-An update is that of fairseq's trainer: forward, ``label_smoothed_cross_entropy``, backward, gradients scaled and
-clipped, Adam. All rows alternate, one update each, in an order that changes from round to round. Ratios are within a
-round, so they hold on a machine whose speed drifts.
+An update is that of fairseq's trainer: forward, ``label_smoothed_cross_entropy``, backward, gradient clipping, Adam.
+Rows alternate in changing order. Ratios are taken within a round.
 
 - ``plain``: fairseq's ``transformer``.
-- ``static``: our network of exactly these sizes (``--subnet``).
-- ``none``: the supernet of HAT's space at the architecture that equals ``plain``; at the WMT size its matrices are
-  wider than that architecture, and Adam updates them whole.
+- ``static``: this project's network of the same sizes (``--subnet``).
+- ``none``: the supernet of HAT's space at the architecture equal to ``plain``; at the WMT size its matrices are larger,
+and Adam updates them whole.
 - ``layer``, ``neuron``: the same supernet with two experts.
-- ``none, fused loss``: as ``none`` with ``fused_label_smoothed_cross_entropy``.
+- ``none, fused loss``: ``none`` with ``fused_label_smoothed_cross_entropy``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"
 
 @dataclass(frozen=True)
 class Task:
-    """Part of a fairseq task that models and criterions read."""
+    """Attributes of a fairseq task that models and criterions read."""
 
     dictionary: Dictionary
 
@@ -60,7 +59,6 @@ def vocabulary(size: Size) -> Task:
 
 
 def sample_of(size: Size) -> dict[str, Any]:
-    """Return the batch of a size in fairseq's form."""
     batch = batch_of(size)
     net_input = {"src_tokens": batch.source, "prev_output_tokens": batch.previous, "src_lengths": batch.lengths}
     return {
@@ -71,7 +69,7 @@ def sample_of(size: Size) -> dict[str, Any]:
 
 
 def equal_architecture(size: Size) -> Architecture:
-    """Return the architecture that equals fairseq's transformer: one memory, equal layers."""
+    """Return the architecture that equals fairseq's transformer."""
     genes = dict(get_space(size.space).largest().to_dict())
     for side in ("encoder", "decoder"):
         genes[f"{side}.embed_dim"] = size.embed_dim
@@ -83,7 +81,6 @@ def equal_architecture(size: Size) -> Architecture:
 
 
 def plain_arguments(size: Size) -> Namespace:
-    """Return options of fairseq's transformer of a size."""
     args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
     for side in ("encoder", "decoder"):
         for name, value in (
@@ -98,7 +95,6 @@ def plain_arguments(size: Size) -> Namespace:
 
 
 def plain_model(size: Size, task: Any) -> Any:
-    """Build fairseq's transformer of a size."""
     return TransformerModel.build_model(plain_arguments(size), task)
 
 
@@ -134,7 +130,7 @@ def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[st
 def contestants(
     size: Size, task: Task, batch: dict[str, Any]
 ) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
-    """Return an update and the millions of parameters of each row, by name."""
+    """Return the update function and the millions of parameters of each row, by name."""
     plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
     fused = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
     updates, params_m = {}, {}
@@ -154,7 +150,7 @@ def contestants(
 
 
 def measure(size: Size, repeats: int) -> dict[str, Any]:
-    """Return milliseconds of an update and ratios: medians and quartiles of all rounds."""
+    """Return milliseconds of an update, and ratios: medians and quartiles over rounds."""
     task = vocabulary(size)
     batch = sample_of(size)
     updates, params_m = contestants(size, task, batch)
@@ -175,5 +171,4 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
 
 
 def version() -> str:
-    """Return fairseq's version."""
     return str(fairseq.__version__)

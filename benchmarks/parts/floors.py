@@ -1,4 +1,4 @@
-"""Products with a model's weight matrices: a lower bound on the time of any implementation."""
+"""Products with a model's weight matrices: a lower bound for the time of any implementation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ def positions(model: NNFormer, graphs: Graphs) -> int:
 
 
 def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
-    """Return all products of ``rows`` positions with the weight matrices, with ``training`` also those of the
-    gradients."""
+    """Return functions that compute all products of ``rows`` positions with the weight matrices.
+
+    Args:
+        training: also compute the products for gradients.
+    """
     kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
     milliseconds = {name: _products(model, rows, dtype, training) for name, dtype in kinds.items()}
     if next(model.parameters()).device.type == "cuda":
@@ -53,7 +56,7 @@ def _in_tf32(run: Callable[[], None]) -> Callable[[], None]:
 
 
 def waited_for(runs: dict[str, Callable[[], object]], device: str) -> dict[str, Callable[[], object]]:
-    """Return the same functions, each with a synchronisation of the device."""
+    """Return the functions, each followed by a synchronisation of the device."""
     if torch.device(device).type != "cuda":
         return runs
 
@@ -68,7 +71,7 @@ def waited_for(runs: dict[str, Callable[[], object]], device: str) -> dict[str, 
 
 
 def free_gib(device: str) -> float:
-    """Return the free memory of the device."""
+    """Return the free memory of the device in GiB."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(device)[0] / 2**30
     lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""Linear against softmax attention in every precision of a device, a row per length."""
+"""Linear and softmax attention in every precision of a device, by length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nas_core.precision import PRECISIONS, check_precision, computing_in, half_t
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768]
 HEADS, DIM = 8, 64
 TOKENS = 32768
-"""Positions of a batch; at least one sequence."""
+"""Number of positions in a batch; at least one sequence."""
 PASSES = {
     # causal, with the backward pass
     "causal forward": (True, False),
@@ -38,7 +38,7 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 def measure(
     device: str, precisions: Sequence[str], lengths: Sequence[int], repeats: int, threads: int, out: Path, run: str
 ) -> list[dict[str, Any]]:
-    """Measure and write all rows; an interrupted call resumes."""
+    """Measure and store all rows; a second call resumes."""
     machine = describe_machine(device, threads)
     settings = {"device_name": machine["device_name"], "torch": machine["torch"], "repeats": repeats}
     cases = list(itertools.product(lengths, _possible(precisions, device), PASSES))
@@ -49,10 +49,10 @@ def measure(
 
 
 def _possible(precisions: Sequence[str], device: str) -> list[str]:
-    """Return the precisions that the device has.
+    """Return the precisions that the device supports.
 
     Raises:
-        ConfigError: it lacks one of ``precisions``.
+        ConfigError: it does not support one of ``precisions``.
     """
     if precisions:
         return [check_precision(precision, device) for precision in precisions]
@@ -94,7 +94,7 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
 
 
 def _contestants(kind: str, form: str, causal: bool, length: int, precision: str) -> Iterator[tuple[str, Attention]]:
-    """Yield ``ours`` in the chosen form, torch's softmax attention, and other forms of the device."""
+    """Yield the project's attention, torch's softmax attention, and other implementations for the device."""
     yield "ours", _ours("auto", causal, length)
     yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
     forms = ["chunked"] if kind == "cuda" else []
@@ -122,7 +122,7 @@ def _step(attention: Attention, tensors: Sequence[Tensor], backward: bool) -> Ca
 
 
 def _peak_mb(step: Callable[[], None], device: str) -> float | None:
-    """Return the memory of a second step beyond its inputs; None on the CPU."""
+    """Return the memory of a second step, inputs excluded; None on the CPU."""
     step()
     if torch.device(device).type != "cuda":
         return None
@@ -135,7 +135,7 @@ def _peak_mb(step: Callable[[], None], device: str) -> float | None:
 
 
 def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
-    """Return milliseconds of each by round, alternating; by CUDA events on a GPU."""
+    """Return milliseconds by round, measured alternately; by CUDA events on a GPU."""
     times_ms: dict[str, list[float]] = {name: [] for name in runs}
     for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
         taken_ms = milliseconds(run, torch.device(device))

@@ -1,4 +1,4 @@
-"""Cells of the tables of network latency: one model, split and seed, each in a file of its own."""
+"""Fits of network latency models, each of one model, split and seed, stored in separate files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
 from nas_core.latency.registry import latency_model
 
 IN_DOMAIN = "in-domain"
-"""Split with all families on both sides; other splits are named after the held-out family."""
+"""Name of the split with all families on both sides; other splits are named after the held-out family."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,11 @@ class Cell:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def key(self, data: str) -> dict[str, Any]:
-        """Return the key of the result; ``data`` is the fingerprint of the networks."""
+        """Return the identifying fields of the result.
+
+        Args:
+            data: fingerprint of the networks.
+        """
         described = latency_model(self.model, "graph")(**dict(self.settings)).described()
         return {
             "model": self.model,
@@ -44,8 +48,7 @@ class Cell:
 
 
 def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
-    """Return the percentage of networks within the predicted standard deviation, by split, for one model and seed. The
-    deviation is that of shipped models: in-domain residuals and the disagreement of members."""
+    """Return split -> percentage of networks within one predicted standard deviation, for one model and seed."""
     measured = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
     parts: dict[str, tuple[Any, Any]] = {}
     for record in records:
@@ -70,7 +73,7 @@ def fingerprint(data: NetworkLatencies) -> str:
 
 
 def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
-    """Fit and evaluate a cell; no checkpoint is selected."""
+    """Fit and evaluate; no checkpoint is selected."""
     train, test = data.in_domain() if cell.split == IN_DOMAIN else data.out_of_domain(cell.split)
     model = latency_model(cell.model, "graph")(**dict(cell.settings))
     wall, cpu = time.perf_counter(), time.process_time()
@@ -93,14 +96,14 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
 
 
 def done(cells: list[Cell], folder: Path, data: str) -> list[dict[str, Any]]:
-    """Return the results in a folder, of any split and seed, for the models and settings of cells."""
+    """Return the stored results for the models and settings of ``cells``, of any split and seed."""
     keys = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
     records = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
     return [record for record in records if (record["model"], record["settings"]) in keys]
 
 
 def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, repeat: bool = False) -> None:
-    """Compute missing results, or all of them with ``repeat``."""
+    """Compute missing results; with ``repeat``, all."""
     name = fingerprint(data)
     for number, cell in enumerate(cells, 1):
         path = cell.file(folder, name)

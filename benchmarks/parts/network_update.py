@@ -1,7 +1,7 @@
-"""Training update of a translation supernet on any device, without a host.
+"""Training update of a translation supernet on any device, without fairseq.
 
-Forward and backward of one random subnet, or of a sandwich's three, with the fused loss, gradients clipped, Adam; bf16
-and fp16 under autocast, fp16 with scaled losses.
+An update is forward and backward of one random subnet, or of a sandwich's three, with the fused loss, gradient clipping
+and Adam; bf16 and fp16 under autocast, fp16 with loss scaling.
 """
 
 from __future__ import annotations
@@ -93,12 +93,11 @@ class Training:
         self.tokens = int(batch.lengths.sum())
 
     def update(self, index: int) -> None:
-        """Train the architecture drawn for an update."""
         drawn = draw(self.space, index)
         self._train([drawn] if self.case.sampling == "spos" else list(sandwich(self.space, drawn).values()))
 
     def largest(self) -> None:
-        """Train the largest subnet, which allocates the memory of all others."""
+        """Train the largest subnet, which allocates enough memory for all others."""
         self._train([self.space.largest()])
 
     def _train(self, architectures: list[Architecture]) -> None:
@@ -125,7 +124,7 @@ def _moved(batch: Batch, device: torch.device) -> dict[str, Tensor]:
 
 
 def _memory_peak(device: torch.device) -> Callable[[], float | None]:
-    """Return a function that gives the peak memory in GB from now on; None on a CPU."""
+    """Return a function that returns the peak memory in GB from now on; None on a CPU."""
     if device.type != "cuda":
         return lambda: None
     torch.cuda.reset_peak_memory_stats(device)

@@ -1,4 +1,4 @@
-"""Trial of ``benchmarks.search.nni_robustness``: the value of a formula."""
+"""NNI trial of ``benchmarks.search.nni_robustness``: reports the value of a formula."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPACE = get_space("hat_small")
 
 
 def formula(parameters: Mapping[str, Any]) -> float:
-    """Return a number with one optimum inside ``hat_small``."""
+    """Return a number with one optimum within ``hat_small``."""
     codes = SPACE.encode(architecture_of(SPACE, parameters), "layers")[0].astype(float)
     return round(float(sum((code - 0.3 - 0.6 * i / len(codes)) ** 2 for i, code in enumerate(codes))), 6)
 

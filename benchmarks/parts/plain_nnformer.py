@@ -1,9 +1,9 @@
-"""NN-Former as its released code computes it, in eager float32: the reference of tests and timings.
+"""NN-Former as in the authors' code, in eager float32: the reference of tests and timings.
 
-Each layer builds its masks, attention is spelled out (scores, ``masked_fill``, softmax), the feed-forward projects
-before it sums, and the last layer computes every token. The accuracy model takes batches of graphs of equal size, the
-latency model one graph after another. Codes that the released code reads from files are prepared in advance. Weights
-are those of an :class:`NNFormer`, used in place.
+Each layer builds its masks; attention is written as scores, ``masked_fill`` and softmax; the feed-forward network
+projects before it sums; the last layer computes every token. The accuracy model takes batches of graphs of equal size,
+the latency model single graphs. Codes that the authors' code reads from files are precomputed. Weights are those of an
+:class:`NNFormer`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Codes:
     nodes: Tensor
     """``(B, N, F)`` codes of operations, attributes and shapes"""
     whole: Tensor
-    """``(B, F)`` code of the number of nodes and static features (accuracy), or code of static features (latency)"""
+    """``(B, F)`` code of the number of nodes and static features (accuracy), or of static features (latency)"""
     adjacency: Tensor
     """``(B, N, N)`` float"""
 
@@ -38,7 +38,7 @@ class Codes:
 
 
 def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
-    """Return one item for all graphs, of equal sizes, for the accuracy model; one per graph for the latency model."""
+    """Return the codes of all graphs, of equal sizes, for the accuracy model; of each graph for the latency model."""
     config = model.config
     codes = []
     for part in [graphs] if config.readout == "class_token" else [graphs[i : i + 1] for i in range(len(graphs))]:
@@ -57,7 +57,6 @@ def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
 
 
 def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = False) -> Tensor:
-    """Predict all graphs: ``(B,)``."""
     if model.config.readout == "class_token":
         return torch.cat([_accuracy(model, part, training) for part in codes])
     p = model.config.dropout if training else 0.0
@@ -96,7 +95,6 @@ def _summed(model: NNFormer, codes: Codes, p: float) -> Tensor:
 
 
 def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float, tokens: Tensor | float = 0) -> Tensor:
-    """Attend along ``graph`` and between its siblings, and along links ``(B, L, L)`` of tokens."""
     batch, length, dim = x.shape
     attention = block.attention
     relatives = torch.stack([graph, graph.mT, graph.mT @ graph, graph @ graph.mT], 1)
@@ -118,10 +116,10 @@ def _feed_forward(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tenso
 
 
 class PlainTraining:
-    """Updates as released: AdamW, and averaged weights for the accuracy model.
+    """Updates as in the authors' code: AdamW, and averaged weights for the accuracy model.
 
-    Accuracy: the batch twice in one pass, squared error, ranking and consistency; latency: two passes, relative error
-    and consistency, gradients clipped.
+    Accuracy: each graph twice in one pass, with squared error, ranking and consistency losses. Latency: two passes,
+    with relative error and consistency losses, and gradient clipping.
     """
 
     def __init__(self, model: NNFormer) -> None:
@@ -134,7 +132,6 @@ class PlainTraining:
         self.averaged = [p.detach().clone() for p in model.parameters()] if self.averages else []
 
     def update(self, codes: Sequence[Codes], targets: Tensor) -> float:
-        """Return the loss before the update."""
         count = len(targets)
         if self.averages:
             doubled = [part.take(torch.arange(count, device=targets.device).repeat(2)) for part in codes]

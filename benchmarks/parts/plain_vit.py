@@ -1,7 +1,7 @@
-"""``python -m benchmarks.parts.plain_vit``: train a plain ``VisionTransformer``, as timm's trainer stores it.
+"""``python -m benchmarks.parts.plain_vit``: train a ``VisionTransformer`` and save it like timm's trainer.
 
-timm's trainer is not in its package. The recipe here is for small images on one device: AdamW, cosine schedule, crops,
-flips and label smoothing, with the training and held-out images of ``timm_ext.train``.
+timm's trainer is not in its package. The recipe is for small images on one device: AdamW, cosine schedule, crops, flips
+and label smoothing, with the training and held-out images of ``timm_ext.train``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from timm_ext.models import CIFAR10_MEAN, CIFAR10_STD
 
 MODEL = "vit_tiny_patch16_224"
 SIZES = {"img_size": 32, "patch_size": 4, "embed_dim": 128, "depth": 6, "num_heads": 4}
-"""What of that model is changed: 64 tokens of 32 x 32 pixels, at a size that a processor trains."""
+"""Changed settings of the model: 64 tokens of 32 x 32 pixels, small enough for a CPU."""
 PREPARED = {"mean": CIFAR10_MEAN, "std": CIFAR10_STD, "crop_pct": 1.0, "interpolation": "bicubic"}
 
 
@@ -38,7 +38,7 @@ def loader(images: ImageSet, batch: int, training: bool) -> Any:
 
 
 def top1(model: nn.Module, batches: Any) -> float:
-    """Return the percentage of images that are classified correctly."""
+    """Return the percentage of correctly classified images."""
     model.eval()
     right = total = 0
     with torch.inference_mode():

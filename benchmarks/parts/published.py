@@ -1,4 +1,4 @@
-"""Published tables that tests and benchmarks compare with. They are not in this repository.
+"""Published tables for tests and benchmarks; they are not in this repository.
 
 ``NAS_EXT_DATA`` names their folder (default: ``../shared/data`` next to the repository).
 """
@@ -42,7 +42,7 @@ HAT_SPACES = {
 
 
 def absent(path: Path) -> str | None:
-    """Return why a file is missing, or None."""
+    """Return why a file is missing; None if it exists."""
     return None if path.exists() else f"{path} is absent; set NAS_EXT_DATA to the folder that holds it"
 
 
@@ -75,7 +75,7 @@ def nasbench101() -> tuple[Graphs, NDArray[np.float64]]:
 
 
 def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return rows with a published validation accuracy (one run of 108 epochs), and that accuracy."""
+    """Return indices of cells with a published validation accuracy (one run of 108 epochs), and the accuracies."""
     with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
 
@@ -89,14 +89,14 @@ class LatencyTable:
     graphs: Graphs
     """``(G,)`` networks"""
     devices: tuple[str, ...]
-    """D names"""
+    """Names of D devices"""
     latency_ms: NDArray[np.float64]
     """``(G, D)``"""
 
 
 @functools.cache
 def latency_table(name: str) -> LatencyTable:
-    """Return ``nasbench201`` or ``fbnet``, without networks that have an implausible latency on a device."""
+    """Return the table ``nasbench201`` or ``fbnet``, without networks of implausible latency."""
     with np.load(DEVICE_TABLES[name], allow_pickle=False) as table:
         plausible = (table["latency_ms"] >= 0.5).all(1)
         ops, latency_ms = table["ops"][plausible].astype(np.int64), table["latency_ms"][plausible].astype(np.float64)
@@ -106,7 +106,7 @@ def latency_table(name: str) -> LatencyTable:
 
 
 def chains(ops: NDArray[np.int64]) -> Graphs:
-    """Return networks ``(G, L)`` of layers in a row; a node's attribute is its layer."""
+    """Return chains ``(G, L)`` as graphs; a node's attribute is the index of its layer."""
     count, layers = ops.shape
     links = np.stack([np.arange(layers - 1), np.arange(1, layers)], 1)
     return Graphs(
@@ -125,8 +125,10 @@ def nasbench201_ops() -> NDArray[np.int64]:
 
 
 def zero_cost(name: str) -> list[dict[str, Any]]:
-    """Return rows of a benchmark such as ``transnas_macro/jigsaw``: ``architecture`` as in NASLib, published zero-cost
-    proxies, ``val_accuracy`` in percent."""
+    """Return the rows of a benchmark such as ``transnas_macro/jigsaw``.
+
+    Fields: ``architecture`` as in NASLib, published zero-cost proxies, ``val_accuracy`` in percent.
+    """
     with gzip.open(ZERO_COST, "rt", encoding="utf-8") as file:
         rows: list[dict[str, Any]] = json.load(file)[name]
     return rows

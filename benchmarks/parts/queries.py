@@ -1,7 +1,7 @@
-"""Queries of searches, one graph at a time, and graph statistics of a whole benchmark.
+"""Predictions for single graphs, and graph statistics of a whole benchmark.
 
-References are in the same run: the plain forward pass of a network on codes that are ready, and statistics in float64,
-one process after another, as the first releases computed them.
+Baselines in the same run are a plain forward pass of a network on precomputed codes, and statistics in float64, one
+Gaussian process after another.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.regressions import GaussianProcess
 
 ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
-"""Recipes with one network, hardly trained: their speed does not depend on it."""
+"""Recipes with one network, hardly trained; their speed does not depend on it."""
 QUERIES = 20
-"""Questions in a turn."""
+"""Number of predictions per turn."""
 TRAINED, FEW = 4236, 424
-"""Cells that statistics are fitted on, and where the run is quick."""
+"""Number of cells for the fit of statistics, and for quick runs."""
 
 
 def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
-    """Measure :meth:`predict` with one network of a recipe against its plain forward pass."""
+    """Measure predictions with one network of a recipe, relative to its plain forward pass."""
     cells = accuracy_graphs(FEW)
     targets = np.random.default_rng(0).random(100)
     predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
@@ -50,7 +50,6 @@ def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, 
 
 
 def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
-    """Measure queries to the recipe ``statistics`` against the plain computation."""
     predictor, cells, *_ = _fitted(quick)
     model, queries = predictor.statistics, cells[-8 * QUERIES :]
     assert model is not None
@@ -79,7 +78,7 @@ def _questions(
 
 
 def _processor_ms(run: Callable[[], object]) -> float:
-    """Return the median of the processor's time, which other programs affect less than the wall time."""
+    """Return the median CPU time in ms."""
     times_ms = []
     for _ in range(5):
         start = time.process_time()
@@ -91,7 +90,7 @@ def _processor_ms(run: Callable[[], object]) -> float:
 def statistics_of_all(quick: bool) -> dict[str, Any]:
     """Measure the fit of the recipe ``statistics`` and its predictions of all cells of NAS-Bench-101.
 
-    Seconds are wall time and processor time. The ratio to the plain computation is measured on some of the cells.
+    Seconds are wall time and CPU time. The ratio to the plain computation is measured on some of the cells.
     """
     predictor, cells, everything, fitted = _fitted(quick)
     model, graphs = predictor.statistics, cells[-2048:]
@@ -116,7 +115,7 @@ def statistics_of_all(quick: bool) -> dict[str, Any]:
 
 
 def plain_statistics(model: StatisticsModel, graphs: Graphs) -> NDArray[np.float64]:
-    """Compute :meth:`StatisticsModel.predict` in float64, process after process and tree after tree."""
+    """Compute :meth:`StatisticsModel.predict` in float64, one Gaussian process and tree after another."""
     values = model.description.describe(graphs)
     smooth = [
         _posterior(process, torch.from_numpy(values[:, columns.numpy()]))
@@ -136,7 +135,6 @@ def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
 
 @functools.cache
 def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
-    """Return a predictor by statistics, query cells, the number of cells they represent, and the seconds of the fit."""
     trained, stream = FEW if quick else TRAINED, np.random.default_rng(0)
     if absent(NASBENCH101):
         graphs = random_cells(trained + 4096)

@@ -1,4 +1,4 @@
-"""Results with the date and the command of their measurement, which the page of results shows."""
+"""Result files with the date and command of their measurement."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from nas_core.files.writing import write_json
 
 
 def command(file: str, argv: Sequence[str] | None = None) -> str:
-    """Return the command line of the benchmark in ``file`` with these arguments (by default the program's own).
+    """Return the command line of a benchmark.
 
-    Paths lose their folders, which are specific to a machine: ``NAME=/data/subnet.pt`` becomes ``NAME=subnet.pt``.
+    Folders are removed from paths: ``NAME=/data/subnet.pt`` becomes ``NAME=subnet.pt``.
+
+    Args:
+        file: path of the benchmark's module.
+        argv: arguments; default: those of the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     return shlex.join(["python", "-m", "benchmarks", PurePath(file).stem, *map(_shortened, arguments)])
 
 
 def write_result(path: Path, content: Mapping[str, Any], run: str, adds: bool = False) -> None:
-    """Write a result with ``measured``, today's date and the command ``run``, before everything else.
+    """Write a result, with today's date and the command ``run`` in ``measured``.
 
-    Where a run ``adds`` to what earlier runs measured, their dates and commands stay in ``earlier``.
+    Args:
+        adds: keep dates and commands of earlier runs in ``earlier``.
     """
     measured: dict[str, Any] = {"date": datetime.date.today().isoformat(), "command": run}
     before = read_json(path).get("measured", {}) if adds and path.exists() else {}

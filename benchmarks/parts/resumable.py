@@ -1,4 +1,4 @@
-"""Results that are stored as they come, so that an interrupted benchmark resumes."""
+"""Results that are stored one by one, so that an interrupted benchmark resumes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from nas_core.files.reading import read_json
 
 
 class OutOfTimeError(Exception):
-    """The time limit of a call is exceeded."""
+    """The time limit of a call is reached."""
 
 
 class Task(Protocol):
     @property
     def key(self) -> dict[str, Any]:
-        """Fields that begin and identify its result."""
+        """Identifying fields of the result."""
 
 
 def is_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
-    """Return True if a record is the result of a task; a record without ``settings`` matches all."""
+    """Return True if a record is the result of a task; a record without ``settings`` matches all settings."""
     return all(record[name] == value if name in record else name == "settings" for name, value in key.items())
 
 
 def stopping(until: float, name: str) -> Callable[[int, int, float], None]:
-    """Return a progress callback that raises OutOfTimeError once the monotonic clock passes ``until``.
+    """Return a progress callback that raises OutOfTimeError when the monotonic clock passes ``until``.
 
     Raises:
         OutOfTimeError: it has passed already.
@@ -38,20 +38,19 @@ def stopping(until: float, name: str) -> Callable[[int, int, float], None]:
 
     def progress(step: int, steps: int, loss: float) -> None:
         if time.monotonic() > until:
-            raise OutOfTimeError(f"{name}: step {step} of {steps}")
+            raise OutOfTimeError(f"{name} reached the time limit at step {step} of {steps}")
 
     if time.monotonic() > until:
-        raise OutOfTimeError(f"{name}: not begun")
+        raise OutOfTimeError(f"{name} was not started before the time limit")
     return progress
 
 
 def settings_hash(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def merged(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return rows together with those of an earlier result; rows with equal values of ``names`` are replaced."""
+    """Add rows to those of an earlier result; rows with equal values of ``names`` are replaced."""
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in names)
@@ -71,8 +70,8 @@ def results(
     """Run the tasks without a result in the file ``work``; return all results of the file.
 
     Args:
-        jobs: processes; 0: run in this one.
-        report: called with all results after each new one.
+        jobs: number of processes; 0 runs in this process.
+        report: function called with all results after each new one.
     """
     records = read_jsonl(work) if work.exists() else []
     waiting = [task for task in tasks if not any(is_of(record, task.key) for record in records)]
@@ -100,11 +99,11 @@ def measured_rows(
     settings: Mapping[str, Any],
     measure: Callable[[int], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Measure a row per key; an interrupted call resumes from a file next to ``out``.
+    """Measure a row per key; a second call resumes from a file next to ``out``.
 
     Args:
-        out: file of the result; None: nothing is stored.
-        measure: function of a key's index that returns the further fields of its row.
+        out: file of the result; None stores nothing.
+        measure: function of a key's index that returns further fields of its row.
     """
     file = None if out is None else out.with_suffix(".part.jsonl")
     stored = read_jsonl(file) if file is not None and file.exists() else []

@@ -1,4 +1,4 @@
-"""Commands of a benchmark that trains networks. Each runs once: the same benchmark again resumes after the last one."""
+"""Commands of a benchmark that trains networks; finished commands are not repeated."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from nas_core.files.writing import write_json
 
 USER_DIR = Path(__file__).parents[2] / "fairseq_ext"
 SENTENCES = ("--workload", "source_length=16", "--workload", "target_length=16", "--workload", "beam=4")
-"""Workload of measured translation latencies."""
+"""Workload of latency measurements."""
 TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Commands whose files are in one folder."""
+    """Commands with files in one folder."""
 
     work: Path
     threads: int
-    """Processor threads of each command."""
+    """Number of CPU threads of each command."""
 
     def run(self, name: str, program: object, *arguments: object) -> str:
-        """Run a command of this environment unless it has finished before; return its log."""
+        """Run a command unless it has finished before; return its log."""
         log, seconds = self.work / "logs" / f"{name}.log", self.work / "seconds" / f"{name}.json"
         if not seconds.exists():
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +48,9 @@ class Runs:
         return log.read_text(encoding="utf-8")
 
     def seconds(self) -> dict[str, Any]:
-        """Return the time of each command."""
         return {path.stem: read_json(path) for path in sorted((self.work / "seconds").glob("*.json"))}
 
     def study(self, name: str, label: str, checkpoint: Path, *arguments: object) -> dict[str, Any]:
-        """Return the JSON of a study of a checkpoint."""
         out = self.work / name / label
         self.run(
             f"{name}-{label}", "nas-ext", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *arguments
@@ -61,7 +59,7 @@ class Runs:
         return content
 
     def latency_model(self, space: object, samples: int, *options: object) -> Path:
-        """Return a latency model of a space on the CPU clock."""
+        """Return a latency model of a search space, measured by CPU time."""
         data, model = self.work / "latency.jsonl", self.work / "latency.json"
         self.run(
             "latency-collect", "nas-ext", "latency", "collect", "--space", space, "--out", data, "--samples", samples,
@@ -78,7 +76,7 @@ class TranslationRuns(Runs):
     bin: Path
 
     def fairseq_train(self, name: str, *arguments: object) -> Path:
-        """Train on the corpus with the options that all benchmarks share; return the last checkpoint."""
+        """Train with the options that all benchmarks share; return the last checkpoint."""
         self.run(
             name, "fairseq-train", self.bin, "--cpu", "--optimizer", "adam", "--adam-betas", "(0.9,0.98)",
             "--no-epoch-checkpoints", "--num-workers", 0, "--log-format", "simple", "--log-interval", 50, "--save-dir",
@@ -87,14 +85,13 @@ class TranslationRuns(Runs):
         return self.work / name / "checkpoint_last.pt"
 
     def translation(self, name: str, *arguments: object) -> Path:
-        """Train a translation network; return the last checkpoint."""
         common = ("--share-all-embeddings", "--label-smoothing", 0.1, "--max-tokens", 4096)
         return self.fairseq_train(name, *common, *arguments)
 
     def searched(
         self, name: str, checkpoint: Path, model: Path, limits: dict[str, float], sentences: int, iterations: int
     ) -> dict[str, dict[str, Any]]:
-        """Return the finalist of each latency limit by the limit's name."""
+        """Search under several latency limits; return name of a limit -> best network."""
         folder = self.work / name
         flags = [word for limit in limits.values() for word in ("--limit", f"latency_ms={limit}")]
         self.run(
@@ -125,7 +122,6 @@ class TranslationRuns(Runs):
         return float(BLEU().corpus_score([outputs[key] for key in targets], [list(targets.values())]).score)
 
     def subnet(self, name: str, checkpoint: Path, architecture: Path) -> Path:
-        """Extract the static network of an architecture file."""
         out = self.work / "subnets" / f"{name}.pt"
         self.run(
             f"extract-{name}", "nas-ext", "extract", "--checkpoint", checkpoint, "--data", self.bin, "--arch",
@@ -135,13 +131,13 @@ class TranslationRuns(Runs):
 
 
 def schedule(updates: int, warm_up: int | None = None) -> tuple[object, ...]:
-    """Return options of a learning rate that rises, and falls to 0 after the last update."""
+    """Return options of a learning rate with warmup and decay to 0 at the last update."""
     return ("--lr-scheduler", "polynomial_decay", "--warmup-updates", warm_up or max(1, updates // 10),
             "--total-num-update", updates, "--max-update", updates)  # fmt: skip
 
 
 def as_folder(images: Path, split: str, folder: Path) -> Path:
-    """Write the images of a file below ``folder/split``, a folder per class."""
+    """Write the images of a file to ``folder/split``, one folder per class."""
     place = folder / split
     if not place.exists():
         unfinished = folder / f"{split}.unfinished"

@@ -1,4 +1,4 @@
-"""Graphs of speed measurements."""
+"""Graphs for speed measurements."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from nas_core.graph import Graph, Graphs
 
 
 def random_cells(count: int) -> Graphs:
-    """Draw graphs of 7 nodes and 5 operations."""
     stream = np.random.default_rng(0)
     ops = stream.integers(0, 5, (count, 7))
     return Graphs.from_dense(ops, np.triu(stream.random((count, 7, 7)) < 0.4, 1))
 
 
 def accuracy_graphs(count: int) -> Graphs:
-    """Return cells of 7 nodes, of NAS-Bench-101 or random."""
     if absent(NASBENCH101):
         return random_cells(count)
     graphs = nasbench101()[0]

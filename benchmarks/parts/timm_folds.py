@@ -29,14 +29,14 @@ class Published:
     costs: Floats
     """``(G, 3)`` MACs and activations of a batch, parameters"""
     left_out: dict[str, int]
-    """Number of other networks: ``skipped`` without a graph, ``without costs``."""
+    """Numbers of excluded networks: ``skipped`` without a graph, ``without costs``."""
 
 
 def read(folder: Path) -> Published:
     """Read the networks of a folder.
 
     Raises:
-        DataError: it is no such folder, or no network has all costs.
+        DataError: it is another folder, or no network has all costs.
     """
     networks = NetworkSet.read(folder)
     data = read_dataset(folder, next(iter(networks.reference_ms)))
@@ -44,7 +44,10 @@ def read(folder: Path) -> Published:
     published = [rows[name].get("published", {}) for name in data.names.tolist()]
     complete = np.array([all(name in costs for name in COSTS) for costs in published])
     if not complete.any():
-        raise DataError(f"{folder} has no network with {', '.join(COSTS)}; expected a folder of --from-timm")
+        raise DataError(
+            f"{folder} has no network with {', '.join(COSTS)}; expected a folder of 'nas-ext latency dataset"
+            " --from-timm'"
+        )
     batch = np.array([rows[name]["settings"]["batch_size"] for name in data.names[complete].tolist()], np.float64)
     table = np.array([[costs[name] for name in COSTS] for costs, kept in zip(published, complete, strict=True) if kept])
     table[:, :2] *= batch[:, None]
@@ -53,14 +56,14 @@ def read(folder: Path) -> Published:
 
 
 def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold of each network ``(G,)``; a module is in one fold, and folds are about equally large.
+    """Return folds ``(G,)`` of about equal size, with each module in one fold.
 
     Raises:
-        DataError: fewer modules than folds.
+        DataError: there are fewer modules than folds.
     """
     names, which, sizes = np.unique(np.asarray(modules), return_inverse=True, return_counts=True)
     if len(names) < folds:
-        raise DataError(f"{len(names)} modules for {folds} folds; expected as many at least")
+        raise DataError(f"there are {len(names)} modules for {folds} folds; expected at least as many modules")
     order = np.random.default_rng(seed).permutation(len(names))
     filled, of_module = np.zeros(folds), np.zeros(len(names), np.int64)
     for module in sorted(order, key=lambda module: -sizes[module]):
@@ -70,12 +73,10 @@ def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[n
 
 
 def network_folds(count: int, folds: int, seed: int = 0) -> NDArray[np.int64]:
-    """Return a random fold of each network ``(G,)``."""
     return np.random.default_rng(seed).permutation(count) % folds
 
 
 def in_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> NetworkLatencies:
-    """Return the networks with folds as families."""
     return replace(data, families=np.array([f"{split}-{fold}" for fold in folds.tolist()]), skipped=())
 
 
@@ -92,13 +93,11 @@ def quadratic(costs: Floats, latency_ms: Floats, test_costs: Floats) -> Floats:
 
 
 def _terms(logs: Floats) -> Floats:
-    """Return constant, linear and quadratic terms ``(G, 10)``."""
     first, second = np.triu_indices(logs.shape[1])
     return np.hstack([np.ones((len(logs), 1)), logs, logs[:, first] * logs[:, second]])
 
 
 def judged(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
-    """Return errors over all networks, and by module."""
     names = np.asarray(modules)
     by_module = {
         str(name): {

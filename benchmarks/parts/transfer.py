@@ -1,4 +1,4 @@
-"""Linear predictors of latency on a held-out device, from a few of its measurements and other devices."""
+"""Linear predictors of latency on a held-out device, from a few of its measurements and from other devices."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from nas_core.predictor import ACCURACY_MODELS
 Array = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(-7, 2)
 SHARES = (0.3, 1.0, 3.0, 10.0)
-"""How freely the devices' columns are used, compared with the operations'."""
+"""Scales of the devices' features, relative to those of operations."""
 OWN = 900
-"""Networks measured on each source device where not all are."""
+"""Number of measured networks on each source device, unless all are measured."""
 _BATCH = re.compile(r"_(1|32|64|256)$")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Held-out device with ``size`` training networks; all other networks are the test.
+    """Held-out device with ``size`` training networks; the others are the test set.
 
-    The same chip at another batch size is no source.
+    The same chip at another batch size is not a source.
     """
 
     table: LatencyTable
     device: str
     size: int
     draw: int
-    """Seed of the order of the networks; the first ``size`` are known"""
+    """Seed of the order of networks; the first ``size`` are the training set"""
     most: int | None = None
-    """Most networks of the test; None: all others"""
+    """Largest number of test networks; None for all"""
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
@@ -51,12 +51,11 @@ class Case:
 
     @property
     def latency_ms(self) -> Array:
-        """Return the latencies ``(G,)`` on the held-out device."""
         return self.table.latency_ms[:, self.table.devices.index(self.device)]
 
     @property
     def sources(self) -> list[int]:
-        """Return the columns of the other chips."""
+        """Column indices of devices with other chips."""
         return [i for i, name in enumerate(self.table.devices) if chip(name) != chip(self.device)]
 
 
@@ -66,16 +65,16 @@ def chip(device: str) -> str:
 
 
 def places(ops: NDArray[np.int64]) -> Array:
-    """Return one-hot operations at the L places, and counts of the K operations ``(G, L K + K)``."""
+    """Return one-hot operations of the L layers, and counts of the K operations ``(G, L K + K)``."""
     one_hot = np.eye(int(ops.max()) + 1)[ops]
     return np.concatenate([one_hot.reshape(len(ops), -1), one_hot.sum(1)], 1)
 
 
 def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Array]:
-    """Fit a weighted ridge regression with an intercept; :data:`PENALTIES` are compared by leave-one-out error.
+    """Fit a weighted ridge regression with an intercept; the penalty is selected by leave-one-out error.
 
     Returns:
-        Weighted mean square of these errors, for weights about 1, and predictions ``(B,)`` for ``x_test`` ``(B, F)``.
+        Weighted mean square of these errors, and predictions ``(B,)`` for ``x_test`` ``(B, F)``.
     """
     share = weights / weights.sum()
     root, mean_x, mean_y = np.sqrt(share), share @ x, share @ y
@@ -94,22 +93,19 @@ def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Arr
 
 
 def from_scratch(case: Case) -> Array:
-    """Predict milliseconds as a sum over operations, by least relative squares."""
+    """Predict milliseconds as a sum over operations, by least squares of relative errors."""
     return _relative([places(case.table.ops)], case)
 
 
 def on_counts(case: Case) -> Array:
-    """Milliseconds by ridge regression on the numbers of operations of each kind."""
     return _best([places(case.table.ops)[:, -_kinds(case) :]], case.latency_ms[case.train], np.ones(case.size), case)
 
 
 def on_places(case: Case) -> Array:
-    """Milliseconds by ridge regression on one-hot operations of each place."""
     return _best([places(case.table.ops)[:, : -_kinds(case)]], case.latency_ms[case.train], np.ones(case.size), case)
 
 
 def additive(case: Case) -> Array:
-    """Milliseconds by this project's additive model."""
     graphs = case.table.graphs
     model = ACCURACY_MODELS.get("additive")(unseen="ignore").fit(graphs.take(case.train), case.latency_ms[case.train])
     return model.predict(graphs.take(case.test))
@@ -120,17 +116,17 @@ def _kinds(case: Case) -> int:
 
 
 def transferred(case: Case) -> Array:
-    """Predict milliseconds as a sum over operations and the sources' milliseconds, available for all networks."""
+    """Predict milliseconds as a sum over operations and the sources' milliseconds, known for all networks."""
     return _relative(_with(case, case.table.latency_ms[:, case.sources]), case)
 
 
 def transferred_own(case: Case) -> Array:
-    """Predict as :func:`transferred`, with the sources predicted from a few networks of their own."""
+    """Predict as :func:`transferred`, with the sources predicted from a few networks."""
     return _relative(_with(case, predicted_sources(case.table, case.draw)[:, case.sources]), case)
 
 
 def transferred_logs(case: Case) -> Array:
-    """Predict the logarithm as a sum over operations and the sources' logarithms, available for all networks."""
+    """Predict as :func:`transferred`, in logarithms."""
     candidates = _with(case, np.log(case.table.latency_ms[:, case.sources]))
     log_ms = np.log(case.latency_ms[case.train])
     return np.exp(_best(candidates, log_ms, np.ones(case.size), case))
@@ -138,7 +134,7 @@ def transferred_logs(case: Case) -> Array:
 
 @functools.cache
 def predicted_sources(table: LatencyTable, draw: int) -> Array:
-    """Predict milliseconds on every device ``(G, D)`` from :data:`OWN` networks each (at most half of all)."""
+    """Predict milliseconds ``(G, D)`` on every device from :data:`OWN` networks each (at most half of all)."""
     features, size = places(table.ops), min(OWN, len(table.ops) // 2)
     columns = []
     for index, source_ms in enumerate(table.latency_ms.T):

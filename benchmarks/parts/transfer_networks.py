@@ -1,4 +1,4 @@
-"""NN-Former for latency on a held-out device: from scratch, or pretrained on the other devices."""
+"""NN-Former for latency on a held-out device, from scratch or pretrained on the other devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE, TUNING_RATE = 3e-3, 1e-3
 
 
 def statistics(case: Case) -> Array:
-    """Predict by the Gaussian process on graph statistics, from scratch; it ignores numbers of layers."""
+    """Predict by a Gaussian process on graph statistics, from scratch; layer indices are ignored."""
     graphs = case.table.graphs
     predictor = NNFormerPredictor("statistics", seed=case.draw, **STATISTICS)
     predictor.fit(graphs.take(case.train), case.latency_ms[case.train])
@@ -36,7 +36,7 @@ def network(case: Case) -> Array:
 
 
 def tuned(case: Case) -> Array:
-    """Predict by the same network pretrained on the sources, with all weights trained further."""
+    """Predict by the same network, pretrained on the sources and then fine-tuned."""
     model = _new(case.table, case.draw)
     model.load_state_dict(pretrained(case.table, case.device, case.draw).state_dict())
     return _learned(model, case, tuning_epochs(case.size), TUNING_RATE)
@@ -56,12 +56,10 @@ def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
 
 
 def tuning_epochs(size: int) -> int:
-    """Return epochs such that 20 and 900 networks take a similar number of steps."""
     return 40 if size <= 100 else 15
 
 
 def network_settings(size: int) -> dict[str, Any]:
-    """Return the settings of both networks."""
     training = asdict(_training(PRETRAIN_EPOCHS, RATE, _batch(size), 0))
     more = [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE]
     return {"training": training, "more": more, "model": asdict(_model(9, 1))}
@@ -91,7 +89,7 @@ def _training(epochs: int, rate: float, batch: int, seed: int) -> TrainConfig:
 
 
 def _learned(model: NNFormer, case: Case, epochs: int, rate: float) -> Array:
-    """Predict the test networks after training in units of the training networks' median."""
+    """Predict the test networks after training, with targets divided by the median."""
     times, graphs = case.latency_ms[case.train], case.table.graphs
     unit = float(np.median(times))
     config = _training(epochs, rate, _batch(case.size), case.draw)

@@ -1,4 +1,4 @@
-"""Conditions under which estimates of supernets can be compared, and the comparison with intervals.
+"""Conditions under which supernets can be compared, and the comparison with intervals.
 
 Shapes: S seeds of supernets, N networks.
 """
@@ -14,22 +14,26 @@ from scipy.stats import kendalltau
 
 BASELINE = "sandwich"
 SIZE_TAU = 0.6
-"""Least tau between parameters and standalone quality."""
+"""Smallest accepted tau between parameters and quality from scratch."""
 ROUTING = 0.2
-"""Least Jensen-Shannon distance of routing between the smallest and the largest network; the paper has .25 to .30."""
+"""Smallest accepted Jensen-Shannon distance of routing between the smallest and largest network; the paper has .25 to
+.30.
+"""
 EFFECT = 0.12
 """Smallest relative change of the error that the paper reports."""
 SEEDS = 3
-"""Least seeds of a supernet's method."""
+"""Smallest accepted number of seeds of a method."""
 DRAWS = 2000
-"""Resamples of seeds and networks."""
+"""Number of bootstrap resamples."""
 
 Qualities = NDArray[np.float64]
 Records = Sequence[Mapping[str, Any]]
 
 
 def standalone(records: Records, metric: str, updates: int, seed: int | None = None) -> Qualities:
-    """Return standalone qualities ``(N,)``, the mean over seeds or those of one; NaN where none is trained."""
+    """Return qualities from scratch ``(N,)``: the mean over seeds or of one seed; NaN for networks that are not
+    trained.
+    """
     chosen = [
         r for r in records if r["method"] == "standalone" and r["updates"] == updates and seed in (None, r["seed"])
     ]
@@ -39,7 +43,7 @@ def standalone(records: Records, metric: str, updates: int, seed: int | None = N
 
 
 def inherited(records: Records, method: str, metric: str, updates: int) -> Qualities:
-    """Return inherited qualities ``(S, N)`` of the supernets of a method."""
+    """Return qualities ``(S, N)`` with the weights of a method's supernets."""
     chosen = [r for r in records if r["method"] == method and r["updates"] == updates and r["network"] is None]
     return np.asarray([r[metric] for r in sorted(chosen, key=lambda r: r["seed"])])
 
@@ -95,11 +99,11 @@ FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {
 
 
 def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the figures of each method with 95 % intervals, and of its difference to sandwich with a verdict.
+    """Return each method's figures with 95 % intervals, and its difference to sandwich with a verdict.
 
-    Seeds and networks are resampled with replacement, networks jointly for both methods. A difference whose interval
-    contains zero is "no difference" if the interval is narrower than twice the paper's effect, and "cannot tell"
-    otherwise. Every verdict is "cannot tell" with too few seeds or an unmet condition, which ``lacks`` lists.
+    Seeds and networks are resampled with replacement. If the interval of a difference contains zero, the verdict is "no
+    difference" for an interval narrower than twice the paper's effect, otherwise "cannot tell". With too few seeds or
+    an unmet condition, listed in ``lacks``, it is "cannot tell".
     """
     rows = []
     for metric in (*task.metrics, "nll_loss"):

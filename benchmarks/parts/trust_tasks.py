@@ -1,4 +1,4 @@
-"""Tasks on which supernets are compared with standalone networks: data, search space and options of the training."""
+"""Tasks on which supernets are compared with networks trained from scratch: data, search space and training options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRANSLATION = (
 
 @dataclass(frozen=True)
 class TrustTask:
-    """A corpus, a space, and a training that is the same for supernets and standalone networks."""
+    """Corpus, search space, and training options of supernets and networks."""
 
     name: str
     space: Callable[[], SearchSpace]
@@ -32,9 +32,9 @@ class TrustTask:
     """Options of ``fairseq-train``."""
     updates: int
     write: Callable[[Path], object] | None
-    """Writes ``train``, ``valid`` and ``test`` as text to a folder; None: the data are given."""
+    """Function that writes ``train``, ``valid`` and ``test`` as text to a folder; None: the data are given."""
     metrics: tuple[str, ...] = ()
-    """Metrics of the paper, computed next to the loss."""
+    """Metrics of the paper, computed besides the loss."""
 
     def space_in(self, work: Path) -> SearchSpace:
         """Write the space's file if it is missing; return the space."""
@@ -44,11 +44,11 @@ class TrustTask:
         return get_space(str(path))
 
     def data_in(self, work: Path, given: Path | None) -> Path:
-        """Return the folder of ``fairseq-preprocess``, made on first use."""
+        """Return the folder of ``fairseq-preprocess``; create it on first use."""
         if self.write is None:
             if given is None:
                 raise SystemExit(
-                    f"task {self.name} needs --bin, a folder of fairseq-preprocess with a joined dictionary"
+                    f"task {self.name} needs --bin; give a folder of fairseq-preprocess with a joined dictionary"
                 )
             return given
         text, folder = work / f"{self.name}-text", work / f"{self.name}-bin"
@@ -64,7 +64,7 @@ class TrustTask:
 
 
 def tiny_translation() -> SearchSpace:
-    """Return translation networks of 30,000 to 180,000 parameters that read the last encoder layer only."""
+    """Return translation networks of 30,000 to 180,000 parameters that attend to the last encoder layer only."""
     space = translation_space(
         "tiny_translation", embed_dims=(64, 32), ffn_dims=(256, 64, 16), heads=(4, 2), encoder_layers=(2,),
         decoder_layers=(2, 1), qkv_dim=64,
@@ -73,7 +73,7 @@ def tiny_translation() -> SearchSpace:
 
 
 def small_translation() -> SearchSpace:
-    """Return ``hat_small`` with decoders that read the last encoder layer only."""
+    """Return ``hat_small`` with decoders that attend to the last encoder layer only."""
     return _last_layer_only(get_space("hat_small"))
 
 

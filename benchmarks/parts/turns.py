@@ -1,4 +1,4 @@
-"""Runs that alternate in one process."""
+"""Measurements that alternate in one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 OWN = ("graphs_per_s", "times_plain", "ms")
-"""Figures that have a value per run."""
+"""Figures with one value per run."""
 
 
 def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
@@ -30,7 +30,7 @@ def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) ->
 
 
 def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
-    """Return graphs per second and ratios to ``plain``: medians and quartiles of all rounds."""
+    """Return graphs per second and ratios to ``plain``: medians and quartiles over rounds."""
     durations = rounds(runs, repeats, name)
     plain = np.array(durations["plain"])
     return {
@@ -42,7 +42,7 @@ def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int
 
 
 def milliseconds(run: Callable[[], object], device: torch.device) -> float:
-    """Return the time of a call, by CUDA events on a GPU."""
+    """Return the time of a call; by CUDA events on a GPU."""
     if device.type != "cuda":
         start = time.perf_counter()
         run()
@@ -57,7 +57,6 @@ def milliseconds(run: Callable[[], object], device: torch.device) -> float:
 
 
 def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
-    """Return median and quartiles."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
 
@@ -76,7 +75,6 @@ def taking_turns(
 
 
 def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a row per part and run."""
     return [
         {
             "part": name,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAD, EOS, WORDS = 1, 2, 4
-"""Two special tokens of fairseq's dictionaries, and the first word."""
+"""Index of the padding, of the end of a sentence, and of the first word, as in fairseq."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Batch:
 
 
 def batch_of(size: Size) -> Batch:
-    """Return the batch of a size, always the same."""
+    """Return the batch of a size, equal in each call."""
     stream = np.random.default_rng(0)
     lengths = stream.integers(size.length[0], size.length[1] + 1, size.sentences)
     widest = int(lengths.max())

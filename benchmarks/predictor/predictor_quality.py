@@ -1,22 +1,19 @@
-"""Kendall's tau of accuracy predictors, as in Tables 1, 2 and 6 of the NN-Former paper and on further benchmarks.
+"""Kendall's tau of accuracy predictors, as in Tables 1, 2 and 6 of the NN-Former paper and on other benchmarks.
 
-On NAS-Bench-101 and -201 training cells are drawn at random (on the first from those with a published validation
-accuracy, one run). Targets are validation accuracies; tau is measured on all cells against the mean test accuracy. For
-the other benchmarks and FlowerFormer's protocol of one percent see ``benchmarks/parts/accuracy/tables.py``. No
-checkpoint is selected: the final weights are evaluated.
+Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods best lightgbm``. Results
+are stored in ``--work`` and reused; ``--jobs 2`` runs two processes.
 
-Each row also says what a search gets (rank of the best of the 50 networks of best prediction, tau among the best
-tenth), the share of held-out values within one and two predicted standard deviations, and tau of each part of a mixture
-from the same fit.
+On NAS-Bench-101 and -201, training cells are random (on the first, among those with a published validation accuracy)
+and targets are validation accuracies. Tau is measured on all cells against mean test accuracy. See
+``benchmarks/parts/accuracy/tables.py`` for other benchmarks. Final weights are evaluated.
 
-Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods best lightgbm``.
-Results are kept in ``--work`` and not computed again; ``--jobs 2`` runs two at a time, one thread each.
-``--judged 40000`` evaluates a sample of the cells, with tau within about .003. ``--validate`` evaluates on validation
-accuracies of cells outside the training set, to choose settings. ``--upper-bound`` learns mean test accuracies, which
-shows the cost of noise in one-run labels and is no result.
+Rows also have the rank of the best of the 50 top predictions, tau among the best tenth, interval coverage, and tau of
+each part of a weighted mean of models.
 
-With ``--device cuda`` the recipe ``paper`` is trained as published for all eight columns of Tables 1 and 2, one draw
-each. A run that is stopped, or ended by ``--limit-s``, resumes a training from at most half a minute before.
+``--judged 40000`` evaluates a sample of the cells (tau changes by about .003). ``--validate`` evaluates on validation
+accuracies outside the training set, to choose settings. ``--upper-bound`` trains on mean test accuracies. ``--device
+cuda`` trains the recipe ``paper`` as published, for all eight columns of Tables 1 and 2, one draw each. A run that is
+interrupted or reaches ``--limit-s`` resumes.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ from nas_core.predictor.recipes import recipe_types
 
 RESULTS = Path(__file__).parents[1] / "results"
 THERE = ("nasbench101", "nasbench201")
-"""Benchmarks of the paper's tables, which are trained on a GPU."""
+"""Benchmarks of the paper's tables, trained on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +63,14 @@ class Task:
     draw: int
     method: str
     changes: tuple[tuple[str, Any], ...]
-    """Changes of the recipe's settings; part of the method's name in the results."""
+    """Changes of the recipe's settings."""
     validate: bool
     judged: int | None = None
-    """Cells that it is judged by, drawn at random; None: all."""
+    """Number of evaluation cells; None for all."""
     device: str = "cpu"
-    """Where NN-Former computes."""
+    """Device of NN-Former."""
     upper_bound: bool = False
-    """Learn from mean test accuracies, which bounds the effect of noise in the labels and is no result."""
+    """Train on mean test accuracies."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -93,7 +90,6 @@ class Task:
 
 
 def split_of(task: Task) -> Split:
-    """Return the training cells of a draw, and those that the predictor is evaluated on."""
     return split(
         BENCHMARKS[task.benchmark], task.size, task.draw, task.judged, task.validate, test_labels=task.upper_bound
     )
@@ -104,14 +100,14 @@ def predictor_of(task: Task) -> Any:
 
 
 def run(task: Task, unfinished: Path | None = None, until: float = float("inf")) -> dict[str, Any]:
-    """Fit and evaluate one predictor, on one thread.
+    """Fit and evaluate one predictor on one thread.
 
     Args:
-        unfinished: folder of trainings that were stopped.
+        unfinished: folder of interrupted trainings.
         until: value of the monotonic clock at which to stop.
 
     Raises:
-        OutOfTimeError: it was stopped.
+        OutOfTimeError: the time limit is reached.
     """
     torch.set_num_threads(1)
     in_time = stopping(until, f"{task.benchmark}, {task.size} cells, {task.method}")
@@ -140,7 +136,6 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
 
 
 def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
-    """Return the figures of networks outside the training set."""
     predicted, spread = foreseen(predictor, held_out.graphs)
     figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
     if spread is not None:
@@ -177,7 +172,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         written(results(tasks, run_task, options.work, 0, written))
     except OutOfTimeError as error:
-        raise SystemExit(f"predictor_quality: stopped, {error}; the same command goes on from there") from None
+        raise SystemExit(f"predictor_quality: stopped, {error}; the same command resumes") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -202,17 +197,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
-    """Return all fits of the benchmarks whose tables are available.
+    """Return all fits for the benchmarks whose tables are available.
 
     Raises:
-        NasExtError: impossible settings, or a method that cannot learn from the data of a benchmark.
+        NasExtError: settings contradict each other, or a method cannot be trained on a benchmark.
     """
     changes = tuple(parsed_settings(options.set, {**recipe_types(), "width": int, "layers": int}).items())
     for method in options.methods:
         recipe = recipe_of(method, changes)
         late = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
         if late and recipe is not None and recipe.members and recipe.targets == "none":
-            raise ConfigError(f"{method!r} learns fractions; {late[0]} has milliseconds: leave out one of both")
+            raise ConfigError(f"method {method!r} predicts fractions, but {late[0]} has milliseconds; leave out one")
     sizes = {name: tuple(PAPER[name]) if on_gpu and name in PAPER else BENCHMARKS[name].sizes for name in BENCHMARKS}
     return [
         Task(benchmark, size, draw, method, changes, options.validate, judged, options.device, options.upper_bound)
@@ -225,13 +220,12 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
 
 
 def _judges(benchmark: str, cells: int | None) -> int | None:
-    """Return the number of evaluation cells; None: all."""
     subset = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
     return cells if subset else None
 
 
 def here(benchmarks: Iterable[str]) -> list[str]:
-    """Return the benchmarks whose published tables are available, and print why others are left out."""
+    """Return the benchmarks whose tables are available; print why others are skipped."""
     available = []
     for benchmark in benchmarks:
         reasons = [reason for file in BENCHMARKS[benchmark].files if (reason := _published.absent(file))]

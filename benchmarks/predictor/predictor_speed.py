@@ -1,20 +1,17 @@
-"""Speed of NN-Former's predictions and training against a plain computation as in its released code.
+"""Speed of NN-Former's predictions and training, relative to a plain implementation like the authors' code.
 
-``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. All rows alternate in
-one process, in an order that changes from round to round. Ratios are within a round, so they hold on a machine whose
-speed drifts.
+``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. Implementations
+alternate in one process. Ratios are taken within a round.
 
-- ``ours``: a :class:`nas_core.predictor.nn_former.scorer.Scorer` on graphs as they come from a reader, or an update of
-  :class:`nas_core.predictor.training.Trainer`; in the device's fast precision.
-- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32, on codes that are ready; its predictions are
-  compared first.
-- ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a lower bound.
+- ``ours``: :class:`nas_core.predictor.nn_former.scorer.Scorer`, or an update of
+  :class:`nas_core.predictor.training.Trainer`, in the device's fast precision.
+- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32 on precomputed codes.
+- ``products_fp32``, ``products_bf16``: only the products with weight matrices, a lower bound.
 
-Further parts measure the effect of bf16 on the order of predictions, the cost of a node in a large sparse graph, all of
-NAS-Bench-101, a query of one graph, and graph statistics (:mod:`benchmarks.parts.queries`). Models are the paper's two:
-accuracy (7 nodes and 2 tokens) and latency (100 to 250 nodes). NAS_EXT_DATA names the folder of NAS-Bench-101; without
-it graphs are random. ``--device cuda`` runs all rows on the GPU. ``--parts`` measures some parts again and records
-their machine.
+Other parts measure the effect of bf16 on the order of predictions, large sparse graphs, all of NAS-Bench-101, single
+graphs, and graph statistics (:mod:`benchmarks.parts.queries`). Models are the paper's: accuracy (7 nodes, 2 tokens) and
+latency (100 to 250 nodes). NAS_EXT_DATA names the folder of NAS-Bench-101; without it, graphs are random. ``--parts``
+measures some parts again.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ from nas_core.predictor.training import Trainer
 RESULTS = Path(__file__).parents[1] / "results"
 ALL_CELLS = 423_624
 TRAINING_GIB = 18
-"""Free memory that an update of 4,096 pairs asks for: the plain one takes 15 GiB."""
+"""Free GPU memory, in GiB, for an update of 4,096 pairs; the plain implementation takes 15."""
 AIMS = (
     ("accuracy_forward, 128 graphs", "graphs_per_s", ">=", 9320),
     ("accuracy_forward, 4096 graphs", "graphs_per_s", ">=", 8320),
@@ -68,11 +65,13 @@ AIMS = (
     ("one graph, statistics", "ms", "<=", 3),
     ("statistics, all cells", "seconds", "<=", 60),
 )
-"""Speeds: 4 x and 8 x the released code's 2,330 and 1,040 graphs/s, 2.5 x its 250 pairs/s, on two such cores."""
+"""Aims relative to the authors' code on two CPU cores: 4 and 8 times its 2,330 and 1,040 graphs/s, 2.5 times its 250
+pairs/s.
+"""
 
 
 def lively(config: NNFormerConfig, device: str) -> NNFormer:
-    """Return a model whose outputs reveal mistakes; a new latency model hardly uses its blocks."""
+    """Return a model whose outputs depend on all weights, so that mistakes show."""
     torch.manual_seed(0)
     model = NNFormer(config).eval()
     with torch.no_grad():
@@ -85,18 +84,20 @@ def lively(config: NNFormerConfig, device: str) -> NNFormer:
 
 
 def check_equal(model: NNFormer, graphs: Graphs) -> float:
-    """Return the largest difference of the two forward passes in float32; raise an error above 1e-4."""
+    """Return the largest difference between both implementations in float32; exit if it is above 1e-4."""
     with torch.inference_mode():
         plain = plain_forward(model, codes_of(model, graphs)).double().cpu().numpy()
     ours = score(model, graphs, "fp32")
     difference = float((np.abs(ours - plain) / np.maximum(1, np.abs(plain))).max())
     if not difference < 1e-4 or plain.std() < 1e-3:
-        raise SystemExit(f"plain and our forward differ by {difference:.2g}; spread of predictions {plain.std():.2g}")
+        raise SystemExit(
+            f"both implementations differ by {difference:.2g}; the predictions' standard deviation is {plain.std():.2g}"
+        )
     return difference
 
 
 def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
-    """Measure predictions; each round takes the next batch of the pool."""
+    """Measure predictions on changing batches."""
     parts = [pool[start : start + batch] for start in range(0, len(pool) - batch + 1, batch)]
     ours, ready = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
     scorer = Scorer(model)
@@ -114,7 +115,7 @@ def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) 
 
 
 def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
-    """Measure updates on batches of a number of graphs, each of them twice."""
+    """Measure updates on batches of ``batch`` graphs, each graph twice."""
     targets = np.random.default_rng(0).random(len(graphs)) + 0.5
     config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
     steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
@@ -126,7 +127,7 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
 
 
 def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
-    """Fit a model to 424 cells and compare the order of its predictions in both precisions."""
+    """Train on 424 cells and compare the order of predictions in both precisions."""
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
         everything = random_cells(424 + cells)
@@ -152,7 +153,7 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
 
 
 def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
-    """Measure the cost of a node in one graph of 3,200 nodes and in 16 of 200."""
+    """Compare one graph of 3,200 nodes with 16 graphs of 200 nodes."""
     cases = {"16 x 200": latency_graphs([200] * 16), "1 x 3200": latency_graphs([3200])}
     durations: dict[str, list[float]] = {name: [] for name in cases}
     differences = {}
@@ -177,7 +178,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
 
 
 def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
-    """Measure all cells of NAS-Bench-101; 40,000 of them if ``quick`` or if the table is missing."""
+    """Measure all cells of NAS-Bench-101; 40,000 if ``quick`` or if the table is missing."""
     if absent(NASBENCH101):
         graphs = random_cells(40_000)
     else:
@@ -191,7 +192,7 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
 
 
 def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str) -> dict[str, Any]:
-    """Measure all parts whose name begins as one of ``chosen``; copy the others from ``before``."""
+    """Measure the parts whose names begin with one of ``chosen``; copy the others from ``before``."""
     accuracy, latency = (lively(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
@@ -223,7 +224,7 @@ def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[st
     }
     result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
     if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
-        raise SystemExit(f"no part begins with {', '.join(unknown)}; there are: {'; '.join(parts)}")
+        raise SystemExit(f"no part begins with {', '.join(unknown)}; expected one of: {'; '.join(parts)}")
     for name, part in parts.items():
         if chosen and not any(name.startswith(text) for text in chosen):
             result |= {name: before[name]} if name in before else {}

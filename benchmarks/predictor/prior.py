@@ -1,11 +1,10 @@
 """Recipe ``prior`` on held-out search spaces, without and with a few trained networks.
 
-``python -m benchmarks prior --judged 40000``. Each space is held out in turn, with all its tasks, and a prior is fitted
-to the others as the shipped one is to all: targets are ranks within a benchmark, of test accuracies where there are
-several kinds. Kendall's tau is measured on the held-out space. The reference is the best published zero-cost proxy
-there. Then the prior and the recipe ``statistics`` learn the same few networks. Draws, targets and evaluated networks
-are those of ``predictor_quality``. Results are kept in ``--work`` as they come. ``--write`` fits the shipped prior to
-all spaces whose tables are available.
+``python -m benchmarks prior --judged 40000``. Each space, with all its tasks, is held out in turn, and a prior is
+fitted to the others. Targets are ranks within a benchmark, of test accuracies if available. The baseline is the best
+published zero-cost proxy. Then the prior and the recipe ``statistics`` are fitted to the same few networks. Draws,
+targets and evaluated networks are those of ``predictor_quality``. Results are stored in ``--work``. ``--write`` fits
+the shipped prior to all available spaces.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from nas_core.predictor.statistics.operation_features import operation_features
 
 RESULT = Path(__file__).parents[1] / "results" / "prior.json"
 NETWORKS = 4000
-"""Most networks of a benchmark that a prior learns from, drawn at random."""
+"""Largest number of random networks of a benchmark in a prior's training data."""
 SPACES = {
     "nasbench101": ("nasbench101",),
     "nasbench201": ("nasbench201",),
     "nasbench301": ("nasbench301",),
     "transnas": ("transnas_object", "transnas_jigsaw"),
 }
-"""Benchmarks of each space."""
+"""Search space -> its benchmarks."""
 SIZES = {
     "nasbench101": (20, 100), "nasbench201": (20, 78, 156), "nasbench301": (20, 100), "transnas_object": (20, 100),
     "transnas_jigsaw": (20, 100),
 }  # fmt: skip
-"""Networks to learn from."""
+"""Numbers of trained networks."""
 AIMS = {
     ("nasbench101", 0): 0.60, ("nasbench101", 20): 0.62, ("nasbench101", 100): 0.76, ("nasbench201", 0): 0.66,
     ("nasbench201", 78): 0.80, ("nasbench201", 156): 0.84, ("nasbench301", 0): 0.39, ("transnas_object", 0): 0.58,
@@ -54,7 +53,7 @@ PROXIES = {
     "nasbench101": "nasbench101/cifar10", "nasbench201": "nasbench201/cifar10", "nasbench301": "nasbench301/cifar10",
     "transnas_object": "transnas_macro/class_object", "transnas_jigsaw": "transnas_macro/jigsaw",
 }  # fmt: skip
-"""Published zero-cost proxies of each benchmark."""
+"""Benchmark -> its published zero-cost proxies."""
 _NASLIB = {"source": "NASLib, zero-cost proxies", "licence": "Apache-2.0"}
 SOURCES: dict[str, dict[str, str]] = {
     "nasbench101": {"source": "NAS-Bench-101, by way of FreeREA", "licence": "Apache-2.0, MIT"},
@@ -67,7 +66,7 @@ SOURCES: dict[str, dict[str, str]] = {
 class Task:
     benchmark: str
     size: int
-    """Networks to learn from; 0: none"""
+    """Number of trained networks"""
     draw: int
     recipe: str
     judged: int | None = None
@@ -79,7 +78,6 @@ class Task:
 
 @functools.cache
 def learned_from(name: str, weight: float) -> Benchmark:
-    """Return some networks of a benchmark for a prior."""
     table = BENCHMARKS[name].load()
     rows = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
     return Benchmark(operation_features(table.graphs.take(rows)), table.true[rows], weight)
@@ -87,13 +85,12 @@ def learned_from(name: str, weight: float) -> Benchmark:
 
 @functools.cache
 def prior_without(space: str | None) -> Prior:
-    """Fit a prior to all spaces but one."""
     weights = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
     return Prior.fit([learned_from(name, weight) for name, weight in weights])
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Evaluate one predictor, on one thread."""
+    """Evaluate one predictor on one thread."""
     torch.set_num_threads(1)
     space = next(space for space, names in SPACES.items() if task.benchmark in names)
     settings = {"prior": prior_without(space)} if task.recipe == "prior" else {}
@@ -113,7 +110,7 @@ def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
 
 
 def best_proxy(name: str) -> dict[str, Any]:
-    """Return the published zero-cost proxy of largest Kendall's tau with validation accuracy."""
+    """Return the published zero-cost proxy with the largest Kendall's tau."""
     rows = _published.zero_cost(PROXIES[name])
     accuracies = np.array([row["val_accuracy"] for row in rows])
     proxies = {key for row in rows for key in row} - {"architecture", "val_accuracy"}
@@ -129,7 +126,6 @@ def _tau(values: list[float | None], accuracies: NDArray[np.float64]) -> float:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return means over draws for each benchmark, size and recipe."""
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault((record["benchmark"], record["size"], record["recipe"]), []).append(record)
@@ -149,7 +145,6 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write() -> None:
-    """Write the shipped prior, fitted to all benchmarks."""
     names = [name for names in SPACES.values() for name in names]
     networks = {name: min(NETWORKS, len(BENCHMARKS[name].load().graphs)) for name in names}
     write_prior(FILE, prior_without(None), [{"name": n, "networks": networks[n], **SOURCES[n]} for n in names])

@@ -1,10 +1,9 @@
-"""Order of NAS-Bench-201's cells by our zero-cost proxies, against the published values.
+"""Ranks of NAS-Bench-201's cells by this project's zero-cost proxies and by published values.
 
-``python -m benchmarks proxies``. Published values (``zero_cost.json.gz``, of NASLib) come from one batch and one draw
-of weights per cell, as do ours. Kendall's tau between two of our draws shows the effect of the draw. A batch has 32
-images, which the published values of jacov imply: no cell is above -32. Cells without a finite published value of each
-proxy are excluded. Images are CIFAR-10's (read by timm), or random numbers without them. Scores are kept in ``--work``
-as they come.
+``python -m benchmarks proxies``. Published values (``zero_cost.json.gz`` of NASLib) come from one batch and one draw of
+weights per cell. Kendall's tau between two draws shows the effect of the draw. Batches have 32 images, as the published
+values of jacov imply. Cells without a finite published value of each proxy are excluded. Images are CIFAR-10's, or
+random numbers. Scores are stored in ``--work``.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from nas_core.proxies.networks import NasBench201Proxies
 RESULT = Path(__file__).parents[1] / "results" / "proxies.json"
 BATCH = 32
 AIM = 0.95
-"""Kendall's tau with the published values from which two orders count as equal."""
+"""Aim: Kendall's tau with the published values."""
 MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-"""Mean and standard deviation of the channels of CIFAR-10's training images."""
+"""Mean and standard deviation of the channels of CIFAR-10."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Published cell, scored by one draw of images and weights."""
+    """Cell, and seed of images and weights."""
 
     cell: tuple[int, ...]
     draw: int
@@ -53,7 +52,7 @@ class Task:
 
 
 def images_of() -> str:
-    """Return the kind of the available images: ``cifar10``, or ``random``."""
+    """Return ``cifar10`` if its images are available, otherwise ``random``."""
     if _published.absent(_published.CIFAR10):
         return "random"
     try:
@@ -65,7 +64,7 @@ def images_of() -> str:
 
 @functools.cache
 def batch(images: str, draw: int) -> tuple[Tensor, Tensor]:
-    """Return normalised images ``(32, 3, 32, 32)`` of a draw, and their classes."""
+    """Return normalised images ``(32, 3, 32, 32)`` and their classes."""
     rng = np.random.default_rng(draw)
     if images == "random":
         drawn = rng.standard_normal((BATCH, 3, 32, 32), np.float32), rng.integers(10, size=BATCH)
@@ -80,7 +79,7 @@ def batch(images: str, draw: int) -> tuple[Tensor, Tensor]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Score one cell by all proxies on one thread; measure the time of the host's processor."""
+    """Score one cell by all proxies on one thread; measure CPU time."""
     torch.set_num_threads(1)
     proxies = NasBench201Proxies(None, *batch(task.images, task.draw), seed=_seed(task), device=task.device)
     start = time.process_time()
@@ -89,12 +88,10 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def _seed(task: Task) -> int:
-    """Return a seed of the weights for each cell."""
     return int(np.random.default_rng([task.draw, *task.cell]).integers(2**31))
 
 
 def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per proxy from the records of published cells."""
     published = {tuple(row["architecture"]): row for row in rows}
     draws: dict[int, dict[tuple[int, ...], dict[str, Any]]] = {}
     for record in records:
@@ -106,7 +103,6 @@ def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[d
 
 
 def _row(name: str, draws: list[list[dict[str, Any]]], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of one proxy from the records of each draw and the published rows, cell by cell."""
     ours = np.array([[record["scores"][name] for record in found] for found in draws])
     theirs, accuracies = (np.array([row[key] for row in rows], np.float64) for key in (name, "val_accuracy"))
     pairs = [kendall_tau(a, b) for index, a in enumerate(ours) for b in ours[index + 1 :]]
@@ -127,7 +123,7 @@ def _rounded(value: Any) -> float:
 
 
 def published_cells(count: int) -> list[dict[str, Any]]:
-    """Return a fixed random sample of rows with a finite value of each proxy."""
+    """Return a fixed random sample of the cells with a finite value of each proxy."""
     needed = [*PROXIES.names(), "val_accuracy"]
     published = _published.zero_cost("nasbench201/cifar10")
     rows = [row for row in published if all(math.isfinite(row.get(k, math.nan)) for k in needed)]
@@ -144,7 +140,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if options.cells < 2:
-        parser.error(f"--cells {options.cells}: expected at least 2, an order needs them")
+        parser.error(f"--cells is {options.cells}; expected at least 2")
     if reason := _published.absent(_published.ZERO_COST):
         print(f"skipped: {reason}")
         return 0

@@ -1,9 +1,8 @@
-"""Gain of a predictor from published zero-cost proxies as further inputs.
+"""Gain of a predictor from published zero-cost proxies as additional inputs.
 
-``python -m benchmarks proxy_inputs``. Published values (``zero_cost.json.gz``, of NASLib) cover a few hundred cells of
-five tables. A draw of cells is learned with and without proxies; Kendall's tau is measured on the remaining cells. The
-proxies are those of the project that the table has. The reference is the best single proxy, which needs no trained
-network. Values are kept in ``--work`` as they come.
+``python -m benchmarks proxy_inputs``. Published values (``zero_cost.json.gz`` of NASLib) cover a few hundred cells of
+five tables. Predictors are trained on a draw of cells with and without proxies; Kendall's tau is measured on the other
+cells. The baseline is the best single proxy, which needs no trained network. Results are stored in ``--work``.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from nas_core.proxies import PROXIES
 
 RESULT = Path(__file__).parents[1] / "results" / "proxy_inputs.json"
 OPERATION_101 = (0, 4, 3, 1, 2)
-"""What the operation indices of the published cells of NAS-Bench-101 are called here."""
+"""Names of the operation indices of NAS-Bench-101."""
 
 
 def _cell_101(numbers: list[int]) -> Graph:
-    """Return the cell of 49 adjacency entries and 7 operations; some have more edges than the benchmark's cells."""
+    """Convert 49 adjacency entries and 7 operations to a graph, which may have more edges than the benchmark allows."""
     ops = numbers[49:]
     nodes = ops.index(1) + 1
     matrix = np.array(numbers[:49]).reshape(7, 7)[:nodes, :nodes]
@@ -53,19 +52,19 @@ READ = {
     "transnas_macro/class_object": lambda digits: transnasbench_macro_graph([each for each in digits if each]),
     "transnas_macro/jigsaw": lambda digits: transnasbench_macro_graph([each for each in digits if each]),
 }
-"""Graphs of the published tables' architectures."""
+"""Table -> function that reads its architectures as graphs."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Draw of training cells, learned with or without proxies."""
+    """Draw of training cells, with or without proxies."""
 
     table: str
     size: int
     draw: int
     proxies: bool
     settings: str = ""
-    """``NAME=VALUE`` of recipe ``statistics``, by commas"""
+    """Settings of the recipe ``statistics``: ``NAME=VALUE``, separated by commas"""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -75,7 +74,7 @@ class Task:
 
 @functools.cache
 def table_of(name: str) -> tuple[Graphs, dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-    """Return the graphs of a table's cells, their published scores by name, and validation accuracies in percent."""
+    """Return a table's graphs, scores by proxy, and validation accuracies in percent."""
     rows = [row for row in _published.zero_cost(name) if row["val_accuracy"] is not None]
     graphs = Graphs.of([READ[name](row["architecture"]) for row in rows])
     scores = {proxy: np.array([row.get(proxy, np.nan) for row in rows], np.float64) for proxy in PROXIES.names()}
@@ -85,7 +84,7 @@ def table_of(name: str) -> tuple[Graphs, dict[str, NDArray[np.float64]], NDArray
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Fit one draw on one thread and evaluate it on the remaining cells."""
+    """Fit and evaluate one draw on one thread."""
     torch.set_num_threads(1)
     graphs, scores, accuracies = table_of(task.table)
     order = np.random.default_rng([task.draw, task.size]).permutation(len(accuracies))
@@ -118,7 +117,7 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per table and number of cells, of the draws that have both predictors."""
+    """Return a row per table and number of cells, over draws that have both predictors."""
     by_key = {(r["table"], r["size"], r["draw"], r["proxies"]): r for r in records}
     rows = []
     for name, size in sorted({(table, size) for table, size, *_ in by_key}):
@@ -154,7 +153,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if wrong := [name for name in options.tables if name not in READ]:
-        parser.error(f"--tables {wrong[0]}: expected some of {', '.join(READ)}")
+        parser.error(f"--tables {wrong[0]} is unknown; expected some of {', '.join(READ)}")
     if reason := _published.absent(_published.ZERO_COST):
         print(f"skipped: {reason}")
         return 0

@@ -1,9 +1,9 @@
-"""NNI experiments killed with SIGKILL at random moments and resumed, against an undisturbed search.
+"""NNI experiments killed with SIGKILL at random moments and resumed, compared with an undisturbed search.
 
-``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds to start. Manager,
-tuner and trial are killed together, ``--kills`` times for each strategy: after zero to two more results and up to
-``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The journal and
-the Pareto front are compared with those of the same strategy in this process.
+``python -m benchmarks nni_robustness``; about 15 minutes on two idle cores, since NNI takes seconds to start. Manager,
+tuner and trial are killed together, ``--kills`` times per strategy: after zero to two more results and up to
+``--longest`` seconds later. Trials run one at a time, so that the order of results is fixed. The journal and the Pareto
+front are compared with those of the same strategy in this process.
 
 NNI's manager listens on all interfaces without a password: run this behind a firewall.
 """
@@ -49,7 +49,7 @@ COMMON = {"space": "hat_small", "seed": 1}
 
 
 class Experiment:
-    """NNI experiment in a folder of its own."""
+    """NNI experiment with its own folder."""
 
     def __init__(self, folder: Path, strategy: str, trials: int) -> None:
         folder.mkdir(parents=True)
@@ -93,7 +93,6 @@ class Experiment:
         return len(read_jsonl(self.journal)) if self.journal.exists() else 0
 
     def start(self) -> None:
-        """Create or resume it."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -104,7 +103,6 @@ class Experiment:
             self._run("-m", "nni_ext.nnictl", "resume", self.place.name, "--port", port)
 
     def kill(self) -> None:
-        """Kill all its processes at once."""
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
@@ -117,7 +115,7 @@ class Experiment:
         time.sleep(1)
 
     def wait(self, seconds: float, results: int | None = None) -> bool:
-        """Return True if it has this number of results, by default all, within that time."""
+        """Return True if ``results`` results, by default all, exist within a number of seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.count() >= (self.trials if results is None else results):
@@ -126,7 +124,7 @@ class Experiment:
         return False
 
     def finish(self) -> None:
-        """Run to the last result, restarting NNI as often as necessary."""
+        """Run to the last result; restart NNI as often as necessary."""
         for _ in range(8):
             self.start()
             progress = -1
@@ -135,11 +133,11 @@ class Experiment:
                 if self.wait(60):
                     return self.kill()
             self.kill()
-        raise SystemExit(f"{self.folder}: {self.count()} of {self.trials} results; see its log folder")
+        raise SystemExit(f"{self.folder} has only {self.count()} of {self.trials} results; see its log folder")
 
 
 def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
-    """Return the files of a search in this process, one architecture at a time."""
+    """Return the files of a search in this process."""
     os.environ["NNI_LOG_DIRECTORY"] = str(folder / "log")
     space = get_space("hat_small")
     search = SearchTuner(strategy=strategy, **COMMON, **STRATEGIES[strategy])
@@ -155,7 +153,7 @@ def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
 
 
 def killed(broken: Experiment, options: argparse.Namespace) -> list[int]:
-    """Kill an experiment at random moments; return its number of results at each."""
+    """Kill an experiment at random moments; return the number of results at each."""
     moments, counts = random.Random(options.seed), list[int]()
     for _ in range(options.kills):
         goal = min(broken.count() + moments.randint(0, 2), broken.trials - 1)

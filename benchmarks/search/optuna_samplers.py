@@ -1,10 +1,10 @@
-"""Samplers of Optuna, ours and its own, on NAS-Bench-201 and -101, where all accuracies are published.
+"""Samplers of Optuna, and this project's, on NAS-Bench-201 and -101, where all accuracies are published.
 
-``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables. Every sampler sees
-the cell's genes as categorical parameters of one study. A query is one new cell (one training). Trials whose genes are
-no cell are pruned, and repeated cells cost nothing, so the comparison is of choices alone. Our samplers know the
-constraint and propose neither. Queries and best cells are defined as in ``search_tables``. Recorded are the mean test
-accuracy of the best cell after each number of queries, and the queries until one of the best 0.1 % is found.
+``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables. Samplers see genes
+as categorical parameters. A query is one new cell. Trials that are not cells are pruned, and repeated cells are free.
+This project's samplers know which are cells and propose each once. Queries and best cells are defined as in
+``search_tables``. Results are the mean test accuracy of the best cell after each number of queries, and the queries
+until one of the best 0.1 % is found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from optuna_ext import HATEvolutionSampler, RankNASSampler, suggest_architecture
 RESULT = Path(__file__).parents[1] / "results" / "optuna_samplers.json"
 SHARE, BUDGET, AFTER = 0.001, 100, (25, 50, 100)
 TRIALS = 5
-"""Trials at most for each query of the budget, since some are none."""
+"""Largest number of trials per query of the budget."""
 TABLES: Mapping[str, Callable[[], Table]] = {"nasbench201": nasbench201_table, "nasbench101": nasbench101_table}
 
 
@@ -58,16 +58,15 @@ class Course(NamedTuple):
     """Course of one study."""
 
     accuracy: list[float]
-    """Test accuracy, at most 1, of the cell with the best answer, after each query."""
+    """Test accuracy (at most 1) of the best cell after each query."""
     found: int
-    """Queries until one of the best cells; the budget if there was none."""
+    """Number of queries until one of the best cells; the budget if none is found."""
     trials: int
     seconds: float
-    """What the sampler took, since answers cost nothing."""
+    """Time of the sampler."""
 
 
 def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
-    """Run one study with a budget of queries."""
     study = optuna.create_study(sampler=sampler)
     evaluated: dict[int, None] = {}
     accuracy: list[float] = []

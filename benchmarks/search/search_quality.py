@@ -1,12 +1,11 @@
-"""Loss against evaluations of a supernet under a latency limit: random search, HAT's evolution, RankNAS, MILP.
+"""Loss against number of evaluations in searches of a supernet under a latency limit.
 
 ``python -m benchmarks search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
-supernet is one of ``translation_quality``. RankNAS runs with boosted trees (with the five genes that matter most to the
-loss, with these and the five that matter most to the latency, and with all genes) and with the Gaussian process, its
-default. Evolution runs at HAT's full size (3,750 proposals). All searches share one cache of evaluations below DIR,
-from which an interrupted run resumes; counted are the evaluations that each search would need alone. The result also
-has the evaluations that each search needs to reach the final loss of evolution. ``--table FILE`` prints a result as a
-table.
+supernet is one of ``translation_quality``. Strategies are random search, HAT's evolution (3,750 proposals), MILP, and
+RankNAS: with boosted trees (on the five genes most important for the loss, on these and the five most important for the
+latency, and on all genes) and with its default, a Gaussian process. All share one cache of evaluations below DIR, from
+which the same command resumes; each is charged for the evaluations that it needs alone. The result also has the number
+of evaluations to reach the final loss of evolution. ``--table FILE`` prints a result.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
 AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
 Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
 RANKNAS = RankNASConfig(ranker="boosted", samples=60, rankings=12, per_ranking=20, keep_genes=5)
-"""Of the published rows."""
+"""Settings of the published rows."""
 
 EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
@@ -64,7 +63,7 @@ STRATEGIES: Mapping[str, Make] = {
 
 
 class Cache:
-    """Losses on disk, by architecture."""
+    """Losses by architecture, stored in a file."""
 
     def __init__(self, path: Path, evaluate: Callable[[Architecture], Mapping[str, float]]) -> None:
         self._path, self._evaluate = path, evaluate
@@ -95,12 +94,12 @@ def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str
 
 
 def reached(best: Sequence[float], goal: float) -> int | None:
-    """Return the evaluations until the loss was no larger than the goal."""
+    """Return the number of evaluations until the loss is at most the goal."""
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: mean loss after some numbers of evaluations and at the end, and evaluations made."""
+    """Return a Markdown table of mean losses and numbers of evaluations."""
     lines = []
     for row in rows:
         evaluations, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
@@ -156,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def summary(
     courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    """Return a row per strategy; lists have an entry per seed."""
+    """Return a row per strategy; lists have one entry per seed."""
     goals = [best[-1] for best in courses[EVOLUTION]]
     rows = []
     for name, seeds in courses.items():

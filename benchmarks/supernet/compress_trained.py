@@ -1,12 +1,12 @@
-"""A trained network at 75, 50 and 35 % of its latency: ``nas-ext compress`` against what is simpler.
+"""Trained networks compressed to 75, 50 and 35 % of their latency: ``nas-ext compress`` and simpler methods.
 
 ``python -m benchmarks compress_trained --work DIR [--task image]``. Tasks: ``image``, a ViT of timm on CIFAR-10;
-``translation``, a transformer of fairseq on a folder of ``fairseq-preprocess`` (``--bin``); ``language``, a character
-language model of fairseq (``--bin``). All methods see equally many training samples, with the same teacher, settings
-and schedule; ``nas-ext compress`` spends a part of them on its choice. The other methods are the widest or deepest
-networks within the limit. Latency is measured in turns with the host's own model.
+``translation``, a transformer of fairseq (``--bin``, a folder of ``fairseq-preprocess``); ``language``, a character
+language model of fairseq (``--bin``). All methods have the same number of training samples, teacher, settings and
+schedule; ``nas-ext compress`` spends a part of the samples on its choice. The other methods use the widest or deepest
+networks within the limit. Latency is measured alternately with the host's own model.
 
-Rows are stored as they come, so that a later call adds the missing ones. Torch-Pruning is an extra of this benchmark.
+Rows are stored one by one; a later call adds missing ones. Torch-Pruning must be installed separately.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ KEYS = ("task", "share", "method", "seed", "updates")
 class Job(TranslationRuns):
     epochs: int
     updates: int
-    """Updates of each method."""
+    """Number of updates of each method."""
 
     def trained_image(self) -> Path:
         path = self.work / "image.pt"
@@ -64,7 +64,7 @@ class Job(TranslationRuns):
         return path
 
     def image_folder(self) -> Path:
-        """Write the images that the ViT was trained on, and as ``val`` those it was not."""
+        """Write the ViT's training images, and other images as ``val``."""
         from timm_ext.data import open_splits
 
         folder = self.work / "images"
@@ -102,7 +102,9 @@ class Job(TranslationRuns):
         return open_trained(self.trained_text(task), data=str(self.bin))
 
     def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
-        """Return a function of name, network and candidate (None: the trained network) that evaluates on test data."""
+        """Return a function (name, network, candidate) that evaluates on test data; the trained network has candidate
+        None.
+        """
         if task == "image":
             from timm_ext.data import ImageSet, open_images
 
@@ -128,10 +130,10 @@ class Job(TranslationRuns):
 
 
 class Comparison:
-    """Methods on one trained network.
+    """Compression methods for one trained network.
 
     Args:
-        opened: opens the trained network; each order of its units needs one of its own.
+        opened: function that opens the trained network.
     """
 
     def __init__(self, opened: Callable[[], Any], config: CompressConfig) -> None:
@@ -153,7 +155,7 @@ class Comparison:
         return Compression(self.opened(), replace(self.config, importance="weight"))
 
     def network(self, method: str, share: float, seed: int) -> tuple[Any, Candidate] | None:
-        """Return the trained network of a method, or None if it has none within the limit."""
+        """Return the trained network of a method; None if it has none within the limit."""
         config = replace(self.config, seed=seed)
         self.compression.config = config
         if method == COMPRESS:
@@ -179,7 +181,7 @@ class Comparison:
         return self._trained(model, candidate, config), candidate
 
     def _taylor(self, share: float, config: CompressConfig) -> tuple[Any, Candidate] | None:
-        """Prune channels, heads and hidden units of timm's model by Torch-Pruning, one ratio for all of them."""
+        """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units."""
         low, high, best = 0.0, 0.9, None
         for _ in range(5):
             ratio = (low + high) / 2
@@ -199,7 +201,6 @@ class Comparison:
 
 
 def initialise(model: Any) -> None:
-    """Draw random weights."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" in name:
@@ -211,7 +212,7 @@ def initialise(model: Any) -> None:
 
 
 def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
-    """Return a copy of timm's model without a share of its channels, heads and hidden units."""
+    """Return timm's model without a fraction of its channels, heads and hidden units."""
     import torch_pruning as tp
 
     model = copy.deepcopy(trained.original)
@@ -239,7 +240,7 @@ def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
 def measured(
     job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str
 ) -> None:
-    """Measure the missing rows of a task, and write each into the result."""
+    """Measure missing rows of a task and add each to the result."""
     stored = read_json(out)["rows"] if out.exists() else []
     done = {tuple(row[key] for key in KEYS) for row in stored}
     config = CompressConfig(updates=job.updates, latency_batch=8 if task == "image" else 1)

@@ -1,8 +1,8 @@
-"""BLEU against latency of the networks of ``make demo``, and of shallow ones, all trained from scratch.
+"""BLEU and latency of the networks of ``make demo`` and of shallow networks, trained from scratch.
 
 ``python -m benchmarks demo_front RUN --work DIR``: RUN is the folder of a finished ``make demo``. Networks are trained
-by ``fairseq-train`` with the options and the number of updates of the supernet. Latencies are relative to the largest
-network, whose passes alternate with those of the others.
+by ``fairseq-train`` with the supernet's options and number of updates. Latencies are relative to the largest network's,
+measured alternately.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
 SHALLOW = {"one decoder layer": 1, "two decoder layers": 2}
-"""The simplest faster networks: the largest one with fewer of its three decoder layers."""
+"""The largest network with fewer of its three decoder layers."""
 SUPERNET_ONLY = ("--task", "--arch", "--mos", "--mos-experts", "--sampling", "--save-dir")
 
 
 def _command(log: Path) -> list[str]:
-    """Return the command at the head of a stage's log."""
+    """Return the command in the first line of a log."""
     return shlex.split(log.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("$ "))
 
 
 def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
-    """Return the supernet's training command for one network."""
     arguments, skip = [], False
     for word in argv:
         if not (skip or word in SUPERNET_ONLY):

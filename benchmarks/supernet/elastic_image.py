@@ -1,9 +1,8 @@
-"""A trained vision transformer as a supernet: inherited accuracy, with and without teacher and sorting.
+"""A trained vision transformer converted to a supernet: accuracy of subnets, with and without teacher and sorting.
 
 ``python -m benchmarks elastic_image --work DIR``. A ``VisionTransformer`` of timm is trained on CIFAR-10, converted,
-and trained as a supernet by the sandwich rule. Subnets are evaluated on the test images: the largest, the smallest, and
-one that a search found under half of the latency. The images are not part of this repository: NAS_EXT_DATA names their
-folder.
+and trained as a supernet by the sandwich rule. The largest and smallest subnet, and one found by a search under half of
+the latency, are evaluated on the test images. NAS_EXT_DATA names the folder of the images.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ VARIANTS = tuple(variant for variant in ABLATIONS if variant.converted)
 @dataclass(frozen=True)
 class Job(ConvertedRuns):
     epochs: int
-    """Epochs of the trained network."""
+    """Number of epochs of the trained network."""
     updates: int
-    """Updates of supernets."""
+    """Numbers of updates of supernets."""
 
     def trained(self) -> Path:
         path = self.work / "trained.pt"
@@ -53,7 +52,7 @@ class Job(ConvertedRuns):
         return self.work / name / "last.pt"
 
     def half(self) -> Path:
-        """Return the file of the best network under half of the trained one's latency."""
+        """Search; return the file of the best network within half of the latency."""
         model = self.latency_model(self.converted(FULL).with_suffix(".yml"), 100, "--workload", "activation=gelu")
         folder = self.work / "search"
         self.run(

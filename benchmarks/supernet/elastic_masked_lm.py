@@ -1,9 +1,9 @@
-"""A trained masked language model as a supernet: inherited loss, with and without teacher and sorting.
+"""A trained masked language model converted to a supernet: loss of subnets, with and without teacher and sorting.
 
-``python -m benchmarks elastic_masked_lm BIN --work DIR``: BIN is a folder of ``fairseq-preprocess --only-source`` (the
-English half of Multi30k in subwords in the committed result). fairseq's ``roberta`` of a small size is trained,
-converted, and trained as a supernet by the sandwich rule. Evaluated are the largest network, the one with half of its
-layers, and the smallest.
+``python -m benchmarks elastic_masked_lm BIN --work DIR``: BIN is a folder of ``fairseq-preprocess --only-source``
+(committed result: the English half of Multi30k in subwords). A small ``roberta`` of fairseq is trained, converted, and
+trained as a supernet by the sandwich rule. The largest network, the one with half of its layers, and the smallest are
+evaluated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAYERS, WIDTH, HEADS = 4, 128, 4
 class Job(ConvertedRuns, TranslationRuns):
     trained_updates: int
     updates: int
-    """Updates of each supernet."""
+    """Number of updates of each supernet."""
 
     def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
         return self.fairseq_train(

@@ -1,13 +1,11 @@
-"""A trained translation model as a supernet: inherited BLEU, with and without teacher and sorting.
+"""A trained translation model converted to a supernet: BLEU of subnets, with and without teacher and sorting.
 
 ``python -m benchmarks elastic_translation BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
-dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). fairseq's
-plain ``transformer`` is trained, converted, and trained as a supernet by the sandwich rule. BLEU is that of the largest
-and the smallest subnet, of subnets that a search found under shares of the trained network's latency, and of two
-networks trained alone with the same teacher: one from the search, and the largest one with a single decoder layer.
-
-Latencies are relative to the trained network, whose passes alternate with those of the other. ``--latency-only`` adds
-those of networks that need no search to the result.
+dictionary of sentencepiece subwords (committed result: Multi30k en-de, lower-cased, 6,000 subwords). fairseq's
+``transformer`` is trained, converted, and trained as a supernet by the sandwich rule. BLEU is measured for the largest
+and smallest subnet, for subnets found under latency limits, and for two networks trained alone with the same teacher.
+Latencies are relative to the trained network's, measured alternately. ``--latency-only`` adds those of networks that
+need no search.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
 @dataclass(frozen=True)
 class Job(ConvertedRuns, TranslationRuns):
     lr: float
-    """Highest learning rate of converted supernets."""
+    """Highest learning rate of supernets."""
 
     def trained(self) -> Path:
         last = self.translation(
@@ -80,7 +78,7 @@ class Job(ConvertedRuns, TranslationRuns):
                 "--distill-weight", 0.7)  # fmt: skip
 
     def space_file(self) -> Path:
-        """Write the space around the trained network; all subnets have all of its channels."""
+        """Write the search space around the trained network, without choice of channels."""
         path = self.work / "space.yml"
         self.run(
             "space", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
@@ -99,10 +97,10 @@ def predicted_ms(model: Path, space: SearchSpace, architectures: list[Architectu
 def relative_latency(
     space: SearchSpace, trained: Architecture, networks: Mapping[str, Architecture], **workload: int
 ) -> dict[str, float]:
-    """Measure latencies as shares of the trained network's, on the CPU clock, with alternating passes.
+    """Measure latencies as fractions of the trained network's, by CPU time, alternately.
 
     Args:
-        workload: fields of the :class:`TranslationWorkloadConfig`.
+        workload: fields of :class:`TranslationWorkloadConfig`.
     """
     config = TranslationWorkloadConfig(**workload)
     timing = TimingConfig(warmup=3, repeats=100, clock="cpu")
@@ -116,7 +114,7 @@ def relative_latency(
 
 
 def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
-    """Return the networks found under each share of the trained one's latency, the extremes and the shallow one."""
+    """Return the networks found under each latency limit, the smallest, the largest and the shallow one."""
     space = load_space(job.space_file())
     networks: dict[str, dict[str, Any]] = {}
     simple = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: shallow(space.largest())}
@@ -130,14 +128,13 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
 
 
 def shallow(trained: Architecture, layers: int = 1) -> Architecture:
-    """Return ``trained`` with ``layers`` decoder layers and all its other sizes."""
+    """Return ``trained`` with fewer decoder layers."""
     genes: dict[str, Any] = {**trained, "decoder.layers": layers}
     per_layer = [name for name, value in genes.items() if name.startswith("decoder.") and isinstance(value, tuple)]
     return Architecture(genes | {name: genes[name][:layers] for name in per_layer})
 
 
 def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return BLEU of one network with weights inherited from one supernet."""
     name = f"{slug(variant.name)}-{updates}-{seed}-{slug(subnet)}"
     static = job.subnet(name, job.supernet(variant, updates, seed), entry["file"])
     size = round(params_m(Architecture.load(entry["file"])), 3)
@@ -150,7 +147,7 @@ def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry:
 
 
 def alone(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return BLEU of one network that was extracted from an early supernet and trained alone."""
+    """Return BLEU of a network that was extracted from an early supernet and trained alone."""
     early = f"{slug(FULL.name)}-{updates}-{seed}-{slug(subnet)}"
     static = job.subnet(early, job.supernet(FULL, updates, seed), entry["file"])
     name = f"alone-{updates}-{more}-{seed}-{slug(subnet)}"

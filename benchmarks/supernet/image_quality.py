@@ -1,9 +1,9 @@
-"""Accuracy on CIFAR-10 of softmax, linear and mixed attention at equal budget.
+"""Accuracy on CIFAR-10 of networks with softmax, linear and mixed attention, at equal training budget.
 
-``python -m benchmarks image_quality --work DIR [--jobs 2]``. Networks of six layers of width 128 on 64 tokens (patches
-of 4 pixels) that differ only in the kinds of attention. A supernet over the 64 placements is trained by the sandwich
-rule; the placement with at least two linear layers that is best by inherited weights is the mixed network. All softmax,
-all linear and mixed are trained from scratch for several seeds. NAS_EXT_DATA names the folder of the images.
+``python -m benchmarks image_quality --work DIR [--jobs 2]``. Networks have six layers of width 128 and 64 tokens
+(patches of 4 pixels). A supernet over the 64 combinations of attention is trained by the sandwich rule. The mixed
+network is the best one with at least two linear layers, by supernet weights. All three networks are trained from
+scratch with several seeds. NAS_EXT_DATA names the folder of the images.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAST_LINEAR = 2
 class Job(Runs):
     images: int
     epochs: int
-    """Epochs of each standalone network."""
+    """Number of epochs of each network."""
     supernet_epochs: int
 
     def train(self, name: str, *options: object) -> Path:
@@ -47,7 +47,7 @@ class Job(Runs):
 
 
 def attention_space() -> SearchSpace:
-    """Return the largest network of the small space with both kinds of attention in each layer."""
+    """Return the search space of the largest small network with two kinds of attention per layer."""
     largest = get_space("mformer_cifar10_small").largest()
     choices = []
     for choice in get_space("mformer_cifar10_small").choices:
@@ -66,7 +66,7 @@ def placed(kinds: list[str]) -> Architecture:
 
 
 def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
-    """Return the best mixture, and the validation loss of all placements."""
+    """Return the best mixed network, and the validation loss of all networks."""
     folder = job.work / "search"
     job.run(
         "search", "nas-ext", "search", "--checkpoint", supernet / "last.pt",

@@ -1,13 +1,13 @@
-"""Cost of training and of running image networks on a device: mFormer's space for CIFAR-10, images of 224 pixels.
+"""Cost of training and evaluating image networks on a device: mFormer's space for CIFAR-10, images of 224 pixels.
 
-``python -m benchmarks image_update [--device cuda]``; a few minutes on a GPU, into ``results/cuda``. Rows have
-milliseconds (medians), images per second and, on CUDA, the peak of memory in MiB, for each precision:
+``python -m benchmarks image_update [--device cuda]``; a few minutes on a GPU, with results in ``results/cuda``. Rows
+have median milliseconds, images per second and, on CUDA, peak memory in MiB, for each precision:
 
 - ``update``: forward, backward and AdamW as in ``timm_ext.train``, for one random subnet (``spos``), three
-  (``sandwich``), or the largest network with one kind of attention in all layers.
-- ``forward``: evaluation of the largest and the smallest network, and of the largest with one kind of attention.
+(``sandwich``), or the largest network with one kind of attention.
+- ``forward``: evaluation of the largest and smallest network, and of the largest with one kind of attention.
 
-Images are random numbers on the device.
+Images are random numbers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ WARM_UP = 3
 
 
 def network(space: SearchSpace, name: str) -> Architecture:
-    """Return a network of the space by its name in rows."""
     if name == "smallest":
         return space.smallest()
     largest = space.largest()
@@ -64,7 +63,6 @@ def network(space: SearchSpace, name: str) -> Architecture:
 
 
 def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
-    """Return the architectures of an update."""
     if name not in ("spos", "sandwich"):
         return [network(model.space, name)]
     drawn = model.draw(update)
@@ -72,7 +70,6 @@ def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
 
 
 def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, precision: str) -> Callable[[int], None]:
-    """Return a function that makes an update."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     step, criterion = (
         Step(model.train(), optimizer, precision, 0.0, Workers(images.device)),
@@ -90,7 +87,6 @@ def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, pr
 
 
 def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -> Callable[[int], None]:
-    """Return a function that makes a pass of evaluation."""
     with torch.no_grad():
         subnet = model.eval().net.select(network(model.space, name))
 

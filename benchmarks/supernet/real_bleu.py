@@ -1,14 +1,13 @@
-"""Estimates of standalone BLEU of translation networks: by supernets, sizes, predictors and a calibration.
+"""Estimates of the BLEU of translation networks trained from scratch: by supernets, sizes, predictors and calibration.
 
-``python -m benchmarks real_bleu``; results are stored as they come, see ``--work``. The table has 30 networks of HAT's
-space for each task. The target is test BLEU from scratch; inputs are the validation BLEU of the same networks with
-inherited weights, their sizes and graphs, and the targets of 0, 5, 10 or 15 trained networks. Without trained networks
-supernets are evaluated by inherited test BLEU, as published.
+``python -m benchmarks real_bleu``; results are stored in ``--work``. The table has 30 networks of HAT's space per task.
+The target is test BLEU from scratch. Inputs are validation BLEU with supernet weights, sizes, graphs, and the targets
+of 0, 5, 10 or 15 trained networks. Without trained networks, supernets are evaluated by test BLEU, as published.
 
-Ten trained networks are the three published training sets, with the other twenty networks held out (``published``);
-five are drawn from these ten. ``drawn`` are our own draws of five, ten and fifteen. Figures are means over splits:
-Kendall's tau, mean absolute error in BLEU, and of a calibration the share of networks within one and two standard
-deviations. NN-Former is one network of the recipe ``best`` with half its epochs and without the statistics.
+``published`` are the three published training sets of ten networks, with the other twenty held out; five are drawn from
+these ten. ``drawn`` are random draws of five, ten and fifteen. Figures are means over splits: Kendall's tau, mean
+absolute error in BLEU, and interval coverage. NN-Former is one network of the recipe ``best`` with half its epochs and
+without statistics.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from nas_core.predictor import kendall_tau
 RESULT = Path(__file__).parents[1] / "results" / "real_bleu.json"
 PUBLISHED, DRAWN = "published", "drawn"
 AIMS = {"tau": 0.85, "error": 0.18}
-"""Aims of the calibration from ten trained networks, as means of the tasks"""
+"""Aims of the calibration with ten trained networks, as means over tasks"""
 DRAWS = 20
 SLOW_DRAWS = 2
 
@@ -52,7 +51,7 @@ class Task:
 
 
 def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
-    """Return the trained and the held-out networks."""
+    """Return indices of trained and held-out networks."""
     places = np.arange(len(networks.bleu))
     if task.protocol == DRAWN:
         order = np.random.default_rng([task.trained, task.draw]).permutation(places)
@@ -65,7 +64,7 @@ def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Evaluate one estimate, on one thread."""
+    """Evaluate one estimate on one thread."""
     torch.set_num_threads(1)
     networks = translation_task(task.task)
     trained, judges = split(networks, task)
@@ -84,7 +83,6 @@ def _tau(estimates: Any, bleu: Any) -> float:
 
 
 def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
-    """Return all tasks of the methods."""
     tasks = []
     for name in names:
         seeds = len(translation_task(name).splits)
@@ -103,7 +101,7 @@ def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per task, method, number of trained networks and protocol, and the means of the tasks."""
+    """Return a row per task, method, number of trained networks and protocol, and means over tasks."""
     groups: dict[tuple[str, str, int, str], list[dict[str, Any]]] = {}
     for record in records:
         key = (record["method"], record["trained"], record["protocol"])

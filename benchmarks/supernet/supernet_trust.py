@@ -1,8 +1,8 @@
-"""Estimates of supernets: inherited against standalone quality, with conditions of the comparison.
+"""Agreement of supernets with networks trained from scratch, with conditions for the comparison.
 
-``python -m benchmarks supernet_trust TASK --work DIR`` trains what the committed result lacks, and adds it: standalone
-networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints the
-missing trainings with their minutes, ``--minutes`` limits the time of a call. The page shows conditions and verdict.
+``python -m benchmarks supernet_trust TASK --work DIR`` runs the trainings that the committed result lacks and adds
+them: networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints
+missing trainings with their minutes, ``--minutes`` limits the time of a call.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ METHODS: dict[str, tuple[str, ...]] = {
 """Name -> options of ``fairseq-train``."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
 SANDWICH = 3
-"""Subnets of one update: the largest, a random and the smallest one."""
+"""Number of subnets per update: the largest, a random and the smallest one."""
 
 
 def networks(space: SearchSpace, count: int) -> list[Architecture]:
-    """Return architectures at equal quantiles of the number of parameters, from the smallest to the largest."""
+    """Return architectures at equal quantiles of the number of parameters, smallest first."""
     stream = np.random.default_rng(0)
     drawn = {str(index): space.sample(stream) for index in range(500)}
     sizes = params_m(space, drawn)
@@ -55,7 +55,7 @@ def networks(space: SearchSpace, count: int) -> list[Architecture]:
 
 @dataclass(frozen=True)
 class Training:
-    """One training; ``network`` is an index of :func:`networks`, or None for a supernet."""
+    """Training of a supernet, or of the network with index ``network`` in :func:`networks`."""
 
     task: str
     method: str
@@ -89,9 +89,9 @@ def trainings(task: TrustTask) -> list[Training]:
 
 
 def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str, Any]:
-    """Run a training and return its record: qualities on the held-out part, routing and seconds."""
+    """Run a training; return held-out qualities, routing distances and seconds."""
     if time.monotonic() > until:
-        raise OutOfTimeError(training.name)
+        raise OutOfTimeError(f"{training.name} was not started before the time limit")
     task, runs = TASKS[training.task], TranslationRuns(work, 1, bin)
     space = task.space_in(work)
     architectures = networks(space, NETWORKS)
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     waiting = [row for row in trainings(task) if row.key not in [{k: r[k] for k in row.key} for r in stored]]
     settings = [str(option) for option in task.options]
     if (before := content["tasks"].get(task.name, {}).get("settings", settings)) != settings:
-        raise SystemExit(f"{args.out} has trainings of {task.name} with {before}, not {settings}: use another --out")
+        raise SystemExit(f"{args.out} has trainings of {task.name} with {before}, now {settings}; give another --out")
     if args.plan:
         for row in waiting:
             pace = [r["seconds"] / r["updates"] for r in stored if r["method"] == row.method]

@@ -1,8 +1,8 @@
-"""Cost of a training update of a supernet, against fairseq's plain ``transformer`` or on a device in every precision.
+"""Cost of a training update of a supernet, relative to fairseq's ``transformer`` or in every precision of a device.
 
-``python -m benchmarks supernet_update [--size small wmt] [--threads 1] [--repeats 30] [--sentences N]`` on the CPU with
-fairseq's trainer, see :mod:`benchmarks.parts.fairseq_update`; with ``--device cuda`` the network without fairseq, see
-:mod:`benchmarks.parts.network_update`.
+``python -m benchmarks supernet_update [--size small wmt] [--threads 1] [--repeats 30] [--sentences N]`` runs on the CPU
+with fairseq's trainer (:mod:`benchmarks.parts.fairseq_update`); with ``--device cuda``, without fairseq
+(:mod:`benchmarks.parts.network_update`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nas_core.precision import PRECISIONS
 
 RESULTS = Path(__file__).parents[1] / "results"
 SENTENCES = {"wmt": 149}
-"""Sentences of a batch on a device, if not those of the size: 4,096 tokens at the WMT size, as in the papers."""
+"""Batch size on a device, in sentences: 4,096 tokens at the WMT size, as in the papers."""
 WHAT = (
     "forward and backward of the fused loss, gradients clipped, Adam: nas_core's network without fairseq's trainer;"
     " halves under autocast"

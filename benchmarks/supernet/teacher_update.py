@@ -1,13 +1,13 @@
 """Cost of a teacher in a training update of a supernet.
 
 ``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30] [--sentences N]`` on the CPU. An
-update is fairseq's: the task's training step, gradients scaled and clipped, Adam, with the fused label-smoothed loss.
-The teacher is fairseq's ``transformer`` of the largest subnet's sizes. All alternate on the same batch and subnets.
+update is fairseq's training step with gradient clipping, Adam and the fused label-smoothed loss. The teacher is
+fairseq's ``transformer`` of the largest subnet's sizes. Rows alternate on the same batch and subnets.
 
 - ``none``: no teacher.
 - ``teacher``: a checkpoint, all words compared.
-- ``cached``: stored outputs, 32 words of each token.
-- ``largest``: in the sandwich the largest subnet is the teacher of the others.
+- ``cached``: stored outputs, 32 words per token.
+- ``largest``: in the sandwich, the largest subnet is the teacher of the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "teacher_update.json"
 AIMS = {"teacher": 1.5, "cached": 1.1}
-"""Largest ratio to an update without a teacher."""
+"""Largest accepted ratio to an update without teacher."""
 _OPTIONS = {
     "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0, "distill_attention": 0.0,
     "teacher_cache": None, "teacher_top_k": 0, "label_smoothing": 0.1, "sentence_avg": False, "ignore_prefix_size": 0,
@@ -47,14 +47,13 @@ _OPTIONS = {
 
 
 class Training(SupernetTask, TranslationTask):  # type: ignore[misc]
-    """The task of supernets on random sentences."""
+    """Supernet task of fairseq on random sentences."""
 
     model_type = TranslationModel
     advice = ""
 
 
 def task_of(size: Size, folder: Path, sampling: str) -> Training:
-    """Return a task whose training data is the batch of a size."""
     dictionary = vocabulary(size).dictionary
     for language in ("en", "de"):
         dictionary.save(str(folder / f"dict.{language}.txt"))
@@ -73,7 +72,6 @@ def task_of(size: Size, folder: Path, sampling: str) -> Training:
 
 
 def save_teacher(size: Size, task: Training, path: Path) -> None:
-    """Write a checkpoint of fairseq's transformer with random weights."""
     arguments = plain_arguments(size)
     vars(arguments).update(arch="transformer", task="translation")
     settings = {"_name": "translation", "data": task.cfg.data, "source_lang": "en", "target_lang": "de"}
@@ -90,7 +88,6 @@ def save_teacher(size: Size, task: Training, path: Path) -> None:
 
 
 def criteria(task: Training, teacher: Path, folder: Path, sampling: str) -> dict[str, Any]:
-    """Return the loss of each row."""
     options = {
         "teacher": {"teacher": str(teacher)},
         "cached": {"teacher": str(teacher), "teacher_cache": str(folder / f"cache-{sampling}")},
@@ -107,7 +104,6 @@ def criteria(task: Training, teacher: Path, folder: Path, sampling: str) -> dict
 
 
 def update_of(task: Training, size: Size, criterion: Any, batch: dict[str, Any]) -> Callable[[], None]:
-    """Return a function that makes an update; all rows of a round have the same random subnet."""
     torch.manual_seed(1)
     model = our_model(size, task, "none")
     optimizer, counted = optimizer_of(model), [0]
@@ -125,7 +121,7 @@ def update_of(task: Training, size: Size, criterion: Any, batch: dict[str, Any])
 
 
 def measure(size: Size, repeats: int) -> dict[str, Any]:
-    """Return milliseconds of an update and ratios to no teacher, by sampling: medians and quartiles of all rounds."""
+    """Return milliseconds of an update, and ratios to no teacher, by sampling: medians and quartiles over rounds."""
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

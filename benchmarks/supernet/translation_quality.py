@@ -1,10 +1,10 @@
-"""Quality of subnets on a real corpus: inherited, further trained and standalone, for each kind of experts.
+"""BLEU of subnets on a real corpus, with supernet weights, after further training and from scratch, by kind of experts.
 
 ``python -m benchmarks translation_quality BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
-dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). Supernets
-are trained by the sandwich rule, three passes an update. The smallest and the largest network are trained from scratch
-for as many updates, the largest also for as many passes. BLEU is sacrebleu on the detokenised test set. ``--kinds`` and
-``--parts`` run a part and keep the other rows of an earlier result.
+dictionary of sentencepiece subwords (committed result: Multi30k en-de, lower-cased, 6,000 subwords). Supernets are
+trained by the sandwich rule, three subnets per update; the smallest and largest network from scratch for as many
+updates, the largest also for as many passes. BLEU is sacrebleu's on the detokenised test set. ``--kinds`` and
+``--parts`` run a part and keep the other rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nas_core.space import Architecture, get_space
 KINDS = ("none", "layer", "neuron")
 PARTS = ("search", "further", "standalone", "passes")
 SANDWICH_PASSES = 3
-"""Subnets of one update: the largest, the smallest and a random one."""
+"""Number of subnets per update: the largest, the smallest and a random one."""
 EQUAL_PASSES = "standalone, equal passes"
 RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
 
@@ -35,14 +35,13 @@ RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
 class Job(TranslationRuns):
     space: str
     updates: int
-    """Updates of every supernet and every standalone network."""
+    """Number of updates of every supernet and network."""
     further: int
-    """Further updates of an inherited subnet."""
+    """Number of further updates of a subnet."""
     sentences: int
-    """Validation sentences of a search."""
+    """Number of validation sentences in a search."""
 
     def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
-        """Train with the shared schedule; return the checkpoint."""
         return self.translation(
             name, "--user-dir", USER_DIR, "--criterion", "fused_label_smoothed_cross_entropy", "--lr", lr,
             "--dropout", 0.1, *schedule(updates, min(400, updates // 3)), "--seed", 1, "--search-space", self.space,
@@ -50,13 +49,13 @@ class Job(TranslationRuns):
         )  # fmt: skip
 
     def searched_subnets(self, kind: str, checkpoint: Path) -> dict[str, dict[str, Any]]:
-        """Return the finalist of each latency limit."""
+        """Return the best network of each latency limit."""
         model = self.latency_model(self.space, 120, "--data", self.bin, *SENTENCES)
         return self.searched(f"search-{kind}", checkpoint, model, latency_limits(model, self.space), self.sentences, 10)
 
 
 def latency_limits(model: Path, space: str) -> dict[str, float]:
-    """Return limits a tenth, a third and two thirds of the way from the smallest to the largest network."""
+    """Return limits at a tenth, a third and two thirds between the latencies of the smallest and largest network."""
     from nas_core.latency import load_latency_model
 
     predictor = load_latency_model(model, "genes", get_space(space))

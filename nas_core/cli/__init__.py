@@ -1,10 +1,10 @@
-"""The command ``nas-ext``.
+"""Command-line interface ``nas-ext``.
 
-Each command is a module with a line in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module has ``app`` (a
-`typer.Typer` with sub-commands), ``command`` (a function) or ``make_command`` (returns a function whose options depend
-on the installation). It is imported only if its command is requested.
+Each command is a module listed in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module defines ``app`` (a
+`typer.Typer` with subcommands), ``command`` (a function) or ``make_command`` (returns a function whose options depend
+on installed packages). It is imported only if its command is requested.
 
-A `NasExtError` ends as one line on stderr and exit code 2; ``--debug`` adds the traceback.
+A `NasExtError` is printed as one line on stderr and gives exit code 2; ``--debug`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Command(NamedTuple):
-    """Line of the table of commands."""
+    """Name, module and help of a command."""
 
     name: str
     module: str
@@ -41,29 +41,33 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("quickstart", "nas_core.cli.quickstart", "Write a folder with a small example that runs."),
-    Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
-    Command("search", "nas_core.cli.search", "Search architectures under constraints."),
-    Command("compress", "nas_core.cli.compress", "Make a trained network faster, below a limit on latency."),
-    Command("elastic", "nas_core.cli.elastic", "Make a trained network the largest subnet of a supernet."),
+    Command("latency", "nas_core.cli.latency", "Measure latency; fit and check latency models."),
+    Command("search", "nas_core.cli.search", "Search for architectures within limits such as latency."),
+    Command("compress", "nas_core.cli.compress", "Compress a trained network below a latency limit."),
+    Command("elastic", "nas_core.cli.elastic", "Convert a trained network to a supernet."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
-    Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),
-    Command("report", "nas_core.cli.report", "Pages about searches, measured latencies and predictors."),
+    Command("export", "nas_core.cli.export", "Export a subnet as ONNX or torch.export programs."),
+    Command("report", "nas_core.cli.report", "Write HTML pages about searches, latencies and predictors."),
     Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )
 
 LAB = (
     Command("space", "nas_core.cli.space", "List, show and export search spaces."),
-    Command("calibrate", "nas_core.cli.calibrate", "Estimate standalone quality from a few trained networks."),
-    Command("predictor", "nas_core.cli.predictor", "Train and use predictors that read architectures as graphs."),
+    Command("calibrate", "nas_core.cli.calibrate", "Estimate quality after training from scratch from a few networks."),
+    Command("predictor", "nas_core.cli.predictor", "Train and use accuracy predictors on architecture graphs."),
     Command("proxies", "nas_core.cli.proxies", "Score untrained networks by zero-cost proxies."),
-    Command("study", "nas_core.cli.study", "Study whether trained supernets can be trusted."),
+    Command("study", "nas_core.cli.study", "Study how reliable trained supernets are."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
 )
 """Commands of ``nas-ext lab``"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``nas-ext`` with ``argv`` (default: arguments of the process) and return its exit code."""
+    """Run ``nas-ext`` and return its exit code.
+
+    Args:
+        argv: command-line arguments; default: those of the process.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     kept = [argument for argument in arguments[:end] if argument != "--debug"]
@@ -73,8 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _sigterm_as_exit() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C: half-written files are removed, results are kept."""
-
+    # SIGTERM ends like Ctrl-C: half-written files are removed, results are kept
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
@@ -102,12 +105,12 @@ def _run(arguments: list[str], debug: bool) -> int:
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}; check the path, its rights and the free space", debug)
+        return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the free space", debug)
     return 0
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the application with the requested command, and names of the other commands."""
+    """Return the application; only the requested command is imported, others have just name and help."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)
     command_name, lab_command, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]

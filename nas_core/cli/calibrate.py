@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: estimate of standalone quality from a supernet and a few trained networks."""
+"""``nas-ext lab calibrate``: estimate quality after training from scratch by supernets and a few trained networks."""
 
 from __future__ import annotations
 
@@ -18,35 +18,33 @@ if TYPE_CHECKING:
 
 def command(
     supernet: Annotated[
-        list[Path], typer.Option(help="Checkpoint of a trained supernet; repeat it for several of one space.")
+        list[Path], typer.Option(help="Checkpoint of a trained supernet; repeatable for supernets of the same space.")
     ],
     out: Annotated[Path, typer.Option(help="File to write, .safetensors.")],
     trained: Annotated[
         list[Path] | None,
-        typer.Option(help="Results of trained networks, JSON Lines; repeatable. Without: the inherited metric alone."),
+        typer.Option(help="Results of trained networks (.jsonl); repeatable; default: only the supernet's metric."),
     ] = None,
-    metric: Annotated[
-        str, typer.Option(help="Name of the standalone metric in these results, such as test_bleu.")
-    ] = "loss",
+    metric: Annotated[str, typer.Option(help="Metric in these results to estimate, such as test_bleu.")] = "loss",
     larger_is_better: Annotated[
-        bool | None, typer.Option(help="Larger values of that metric are better; default: by its name.")
+        bool | None, typer.Option(help="Larger values of --metric are better; default: judged by its name.")
     ] = None,
-    inherited: Annotated[str, typer.Option(help="Metric of the supernet.")] = "loss",
+    inherited: Annotated[str, typer.Option(help="Metric of the supernet's evaluation.")] = "loss",
     inherited_larger_is_better: Annotated[
-        bool | None, typer.Option(help="Larger values of the metric of the supernet are better.")
+        bool | None, typer.Option(help="Larger values of --inherited are better; default: judged by its name.")
     ] = None,
-    test_set: Annotated[str | None, typer.Option(help="Test set of all results.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
+    test_set: Annotated[str | None, typer.Option(help="Required test set of all results.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
+    valid_subset: Annotated[str, typer.Option(help="Split on which the supernet is evaluated.")] = "valid",
+    valid_sentences: Annotated[
+        int | None, typer.Option(min=1, help="Number of sentences of the split; default: all.")
     ] = None,
-    valid_subset: Annotated[str, typer.Option(help="Split the supernet is evaluated on.")] = "valid",
-    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only this number of its sentences.")] = None,
-    device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Fit an estimate of standalone quality for 'nas-ext search --calibration'.
+    """Fit an estimate of a network's quality after training from scratch, for 'nas-ext search --calibration'.
 
-    Inherited metrics are evaluated once and kept next to the file; the same command continues after an interruption.
+    Supernet evaluations are stored next to the file; after an interruption, the same command resumes.
     """
     from nas_core.search.calibration.files import evaluation_settings, inherited_metrics, read_trained, save_calibration
     from nas_core.search.calibration.model import Calibration
@@ -54,7 +52,9 @@ def command(
 
     new_file(out, force, [*supernet, *(trained or ())], [".safetensors"])
     if valid_subset.startswith("test"):
-        raise ConfigError(f"--valid-subset {valid_subset}: nothing is left to test with after that; give valid")
+        raise ConfigError(
+            f"--valid-subset is {valid_subset}; test data must not be used here, give a validation split such as valid"
+        )
     settings = evaluation_settings(data, valid_subset, valid_sentences)
     fingerprints = [file_digest(path) for path in supernet]
     if len(set(fingerprints)) < len(fingerprints):
@@ -64,8 +64,8 @@ def command(
     for path, further in zip(supernet, opened, strict=True):
         if further.space != space:
             raise ConfigError(
-                f"{path} is a supernet of space {further.space.name!r}, {supernet[0]} of {space.name!r}; calibrate on"
-                " supernets of one space"
+                f"{path} has search space {further.space.name!r}, but {supernet[0]} has {space.name!r}; give supernets"
+                " of the same space"
             )
     results = read_trained(trained, space, metric, test_set) if trained else None
     info = {"supernets": fingerprints, "settings": settings, "test_set": results.test_set if results else test_set}

@@ -1,4 +1,4 @@
-"""``nas-ext compress``: a faster static network from a trained one."""
+"""``nas-ext compress``: compress a trained network to a faster static network."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nas_core.errors import ConfigError
 
 
 def command(
-    checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],
+    checkpoint: Annotated[Path, typer.Option(help="Trained checkpoint of fairseq or timm.")],
     out: Annotated[Path, typer.Option(help="Checkpoint to write; it must not exist.")],
     limit: Annotated[
         str,
         typer.Option(
             metavar="latency_ms=LIMIT",
-            help="Largest latency: milliseconds, or a share of the trained network's, such as latency_ms=50%.",
+            help="Largest latency: milliseconds, or a percentage of the trained network's, such as latency_ms=50%.",
         ),
     ],
     settings: Mapping[str, Any],
@@ -52,21 +52,26 @@ def command(
 
 
 def parse_limit(text: str) -> tuple[float | None, float | None]:
-    """Return the share and the milliseconds of ``latency_ms=50%`` or ``latency_ms=12.5``, one of them None."""
+    """Parse a latency limit.
+
+    Returns:
+        Fraction and milliseconds, one of them None: (0.5, None) for ``latency_ms=50%``, (None, 12.5) for
+        ``latency_ms=12.5``.
+    """
     name, _, value = text.partition("=")
     try:
         number = float(value.removesuffix("%"))
     except ValueError:
         number = 0.0
     if name != "latency_ms" or not 0 < number < float("inf") or (value.endswith("%") and number >= 100):
-        raise ConfigError(f"--limit {text}; expected latency_ms=MILLISECONDS, or latency_ms=PERCENT% below 100%")
+        raise ConfigError(f"--limit is {text}; expected latency_ms=MILLISECONDS, or latency_ms=PERCENT% below 100%")
     return (number / 100, None) if value.endswith("%") else (None, number)
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, with an option for each setting of a compression."""
+    """Return the command, with an option for each field of :class:`~nas_core.compression.CompressConfig`."""
     from nas_core.compression.pipeline import CompressConfig
 
-    doc = "Compress a trained network below a limit on latency, with the trained network as teacher."
+    doc = "Compress a trained network below a latency limit, with the trained network as teacher."
     parameters: list[inspect.Parameter] = parameters_of(CompressConfig)
     return with_options(command, {"settings": parameters}, doc)

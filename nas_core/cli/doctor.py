@@ -1,6 +1,6 @@
-"""``nas-ext doctor``: usable hosts, accelerators and plug-ins, and how to install missing ones.
+"""``nas-ext doctor``: show usable hosts, accelerators and plug-ins, and how to install missing ones.
 
-It reads metadata and version files, in about a second. ``--import`` also imports each package in its own process.
+Only package metadata are read. ``--import`` also imports each package in a separate process.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _REPAIRED = "torchvision is a CUDA build next to a CPU torch: repaired on import
 _REMOVE_TORCHAUDIO = "pip uninstall torchaudio  # only fairseq's speech tasks need it"
 _USES_TORCHVISION = ("timm", "nni", "naslib")
 _NOT_NEEDED = "torchaudio"
-"""Dependency of fairseq's speech tasks only; ``tools/setup.sh`` may remove it"""
+"""Dependency of fairseq's speech tasks only; ``tools/setup.sh`` may remove it."""
 
 
 class Host(NamedTuple):
-    """Optional package."""
+    """Optional package: a host framework or backend."""
 
     name: str
     distributions: tuple[str, ...]
     modules: tuple[str, ...]
-    """Modules that must be importable for a usable host"""
+    """Modules that must be importable."""
 
 
 TORCH = Host("torch", ("torch",), ("torch",))
@@ -67,7 +67,7 @@ CUDA_PACKAGES = {
     "onnxruntime-gpu": ("onnxruntime-gpu",),
     "nvidia-ml-py": ("nvidia-ml-py",),
 }
-"""Package for CUDA devices only -> its distributions"""
+"""Package for CUDA devices -> names under which it is distributed."""
 GROUPS = {
     "nas_ext.accuracy_models": "nas_core.predictor:ACCURACY_MODELS",
     "nas_ext.attention_kinds": "nas_core.layers.attention:KINDS",
@@ -78,27 +78,27 @@ GROUPS = {
     "nas_ext.routers": "nas_core.layers:ROUTERS",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
 }
-"""Entry-point group -> its registry"""
+"""Group of entry points -> its registry."""
 
 
 def command(
     imports: Annotated[
-        bool, typer.Option("--import", help="Import each host and plug-in too, each in a process of its own.")
+        bool, typer.Option("--import", help="Also import each host and plug-in, in separate processes.")
     ] = False,
     plug_ins: Annotated[
-        bool, typer.Option("--plug-ins", help="Look only at plug-ins of other distributions, and import them.")
+        bool, typer.Option("--plug-ins", help="Show only plug-ins of other distributions, and import them.")
     ] = False,
 ) -> None:
-    """Show which hosts, accelerators and plug-ins are usable, with versions and how to install what is missing."""
+    """Show which hosts, accelerators and plug-ins are usable, with versions and how to install missing ones."""
     for name, text in plug_in_rows(True) if plug_ins else rows(imports):
         typer.echo(f"{name:<12} {text}")
 
 
 def rows(imports: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table.
+    """Yield the rows of the table as (name, text).
 
     Args:
-        imports: import each host and plug-in; otherwise at most torch is imported.
+        imports: import each host and plug-in.
     """
     yield "nas-ext", __version__
     if not _is_present("_nas_ext_start"):
@@ -146,7 +146,7 @@ def _is_present(module: str) -> bool:
 
 
 def installed_version(*distributions: str) -> str | None:
-    """Return the version of the first installed distribution, or None."""
+    """Return the version of the first installed distribution; None if none is installed."""
     for name in distributions:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(name)
@@ -154,7 +154,7 @@ def installed_version(*distributions: str) -> str | None:
 
 
 def unmet_requirements(package: str) -> list[str]:
-    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and its direct dependencies."""
+    """Return a line for each unmet requirement of a package such as ``nas-ext[timm]`` and its direct dependencies."""
     outer = Requirement(package)
     direct = list(_requirements(outer))
     unmet = []
@@ -211,7 +211,7 @@ def plug_in_rows(imports: bool) -> Iterator[tuple[str, str]]:
 
 
 def probe(function: str, *arguments: str) -> tuple[Any, list[str]]:
-    """Call a function of this module in a new interpreter; return its result and its error, if there is one."""
+    """Call a function of this module in a new interpreter; return its result (None on failure) and its errors."""
     code = f"from nas_core.cli.doctor import answer; answer({function!r}, {arguments!r})"
     command = [sys.executable, "-P", "-c", code]
     try:
@@ -244,7 +244,7 @@ def import_host(*modules: str) -> None:
 
 
 def check_plug_in(group: str, name: str, target: str) -> None:
-    """Import a plug-in, and all parts of an adapter."""
+    """Import a plug-in; for an adapter, all its parts."""
     if group not in GROUPS:
         raise unknown_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
@@ -255,7 +255,7 @@ def check_plug_in(group: str, name: str, target: str) -> None:
 
 
 def accelerators() -> list[str]:
-    """Describe the devices on which torch computes, with their precisions."""
+    """Return a description of each device that torch can use, with its precisions."""
     import torch
 
     from nas_core.device import usable_device

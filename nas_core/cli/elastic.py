@@ -1,4 +1,4 @@
-"""``nas-ext elastic``: a supernet around a trained network."""
+"""``nas-ext elastic``: convert a trained network to a supernet."""
 
 from __future__ import annotations
 
@@ -14,43 +14,45 @@ from nas_core.files.reading import real_path
 
 
 def command(
-    checkpoint: Annotated[
-        Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's, or a folder of Hugging Face.")
-    ],
+    checkpoint: Annotated[Path, typer.Option(help="Trained checkpoint of fairseq or timm, or a Hugging Face folder.")],
     out: Annotated[Path, typer.Option(help="Checkpoint of the supernet to write; it must not exist.")],
     space: Annotated[
         str,
         typer.Option(
-            help="auto: sizes around the trained one; auto:layers,ffn_dim: these of them; attention: its sizes, and"
-            " kinds of attention to choose from; or a space whose largest network is the trained one."
+            help="auto: sizes up to those of the trained network; auto:layers,ffn_dim: only these sizes; attention:"
+            " only kinds of attention; or a space whose largest network has the trained sizes."
         ),
     ] = "auto",
     mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
     importance: Annotated[
         str | None,
         typer.Option(
-            help="What heads, hidden units and channels are sorted by: activation, weight, gradient or none;"
-            " default: activation with --calibrate, weight without."
+            help="Criterion that sorts heads, hidden units and channels: activation, weight, gradient or none;"
+            " default: activation with --calibrate, otherwise weight."
         ),
     ] = None,
-    calibrate: Annotated[int, typer.Option(help="Batches of data by which importance is measured.")] = 0,
+    calibrate: Annotated[int, typer.Option(help="Number of data batches for importance.")] = 0,
     attention: Annotated[
-        str, typer.Option(help="Kinds of attention that layers may choose from, such as softmax,linear.")
+        str, typer.Option(help="Kinds of attention in the search space, such as softmax,linear.")
     ] = "softmax",
     fit: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Updates that fit each other kind of attention to the trained one on data of --calibrate; 0: a copy.",
+            help="Number of updates that fit other kinds of attention to the trained one, on the --calibrate batches;"
+            " 0 copies the weights.",
         ),
     ] = None,
     space_out: Annotated[
-        Path | None, typer.Option(help="Also write the space as YAML, for commands that take --space.")
+        Path | None, typer.Option(help="YAML file for the search space, for commands with --space.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
     device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
 ) -> None:
-    """Make a trained network the largest subnet of a supernet, sorted so that smaller ones keep what matters."""
+    """Convert a trained network to a supernet with this network as the largest subnet.
+
+    Heads, hidden units, channels and layers are sorted, so that smaller subnets keep the most important ones.
+    """
     from nas_core.errors import unknown_choice
     from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
@@ -71,7 +73,7 @@ def command(
     fit_steps = FitConfig().steps if fit is None else fit
     check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
     if space_out and real_path(space_out) == real_path(out):
-        raise ConfigError(f"--out and --space-out are both {out}; give two files")
+        raise ConfigError(f"--out and --space-out are both {out}; give different files")
     check_output(out, "--out")
     if space_out:
         check_output(space_out, "--space-out")

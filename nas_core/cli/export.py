@@ -1,4 +1,4 @@
-"""``nas-ext export``: a subnet as files that do not need this project."""
+"""``nas-ext export``: export a subnet as files that run without this project."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nas_core.space import Architecture, SearchSpace
 
 def command(
     checkpoint: Annotated[Path, typer.Option(help="Extracted subnet, or a supernet with --arch.")],
-    out: Annotated[Path, typer.Option(help="Folder to write.")],
-    to: Annotated[str, typer.Option(help="onnx or torch-export.")] = "onnx",
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    to: Annotated[str, typer.Option(help="Format: onnx or torch-export.")] = "onnx",
     arch: Annotated[str | None, typer.Option(help="Architecture of a supernet: a file, smallest or largest.")] = None,
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
 ) -> None:
-    """Write a subnet as ONNX or as torch.export programs, run the files and compare them with torch."""
+    """Export a subnet as ONNX or torch.export programs, run the files and compare the outputs with torch."""
     from nas_core.export import write_export
     from nas_core.export.folder import check_out
     from nas_core.supernet.host import open_exportable
@@ -36,6 +36,6 @@ def command(
 def _named(space: SearchSpace, arch: str | None, checkpoint: Path) -> Architecture:
     if arch is None and space.cardinality() > 1:
         raise ConfigError(
-            f"{checkpoint} is a supernet; say which subnet with --arch FILE, --arch smallest or --arch largest"
+            f"{checkpoint} is a supernet; choose a subnet with --arch FILE, --arch smallest or --arch largest"
         )
     return space.smallest() if arch == "smallest" else space.largest()

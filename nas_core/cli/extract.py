@@ -1,4 +1,4 @@
-"""``nas-ext extract``: a subnet of a supernet as a static model."""
+"""``nas-ext extract``: save a subnet of a supernet as a static model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def command(
     out: Annotated[Path, typer.Option(help="File to write.")],
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
     plain: Annotated[
-        bool, typer.Option("--plain", help="As a model of the host's own, which needs nothing of this project.")
+        bool, typer.Option("--plain", help="Save a model of the host framework, which does not need nas-ext.")
     ] = False,
     hugging_face: Annotated[
-        bool, typer.Option("--hugging-face", help="As a folder in the layout of Hugging Face's BERT.")
+        bool, typer.Option("--hugging-face", help="Save a folder in the format of Hugging Face's BERT.")
     ] = False,
 ) -> None:
-    """Collapse the routers, slice the weights and save a static model of the subnet's own size."""
+    """Save a subnet as a static model of its own size: mix the experts, slice the weights."""
     from nas_core.supernet.host import open_supernet
 
     if plain and hugging_face:
-        raise ConfigError("--plain and --hugging-face are two formats; give one of them")
+        raise ConfigError("--plain and --hugging-face exclude each other; give one of them")
     if real_path(out) in (real_path(checkpoint), real_path(arch)):
         raise ConfigError(f"--out {out} is one of the inputs; give another file")
     named = arch in ("smallest", "largest")

@@ -1,4 +1,4 @@
-"""Command options from dataclasses of settings, and workloads as ``NAME=VALUE``."""
+"""Command-line options generated from dataclasses of settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nas_core.supernet.host import vocabularies
 
 Workload = Annotated[
     list[str] | None,
-    typer.Option("--workload", metavar="NAME=VALUE", help="A setting of the workload; repeatable."),
+    typer.Option("--workload", metavar="NAME=VALUE", help="Input size, such as batch=1; repeatable."),
 ]
 
 
 def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
-    """Return a command parameter for each field of a dataclass, with default None."""
+    """Return a command-line option for each field of a dataclass; its default is None."""
     return [_parameter(option) for option in options_of(config_class)]
 
 
@@ -34,11 +34,11 @@ def settings_help(title: str, config_class: type[Any]) -> str:
 def with_options(
     command: Callable[..., None], further: Mapping[str, Sequence[inspect.Parameter]], doc: str
 ) -> Callable[..., None]:
-    """Return a command with further options.
+    """Return a command with additional options.
 
     Args:
-        further: argument of the command -> options that it gets as a mapping, if given.
-        doc: help of the command.
+        further: argument of the command -> options, whose values it receives as a dictionary.
+        doc: help text of the command.
     """
     signature = inspect.signature(command, eval_str=True)
     plain = [parameter for parameter in signature.parameters.values() if parameter.name not in further]
@@ -81,12 +81,15 @@ def workload_help() -> str:
 def workload_config(
     kind: ModelKind, typed: Sequence[str], task: Mapping[str, Any] | None = None, data: Path | None = None
 ) -> Any:
-    """Return the workload of a network kind.
+    """Return the input sizes for which a network is measured.
 
     Args:
-        typed: ``NAME=VALUE``; ``vocab`` means both vocabularies of translation.
-        task: defaults, from :attr:`nas_core.supernet.host.Supernet.task`.
-        data: folder of dictionaries, for the vocabulary sizes; excludes a typed vocabulary.
+        typed: ``NAME=VALUE`` pairs; ``vocab`` sets both vocabularies of translation.
+        task: default sizes, see :attr:`nas_core.supernet.host.Supernet.task`.
+        data: folder of dictionaries that determine the vocabulary sizes.
+
+    Raises:
+        ConfigError: a setting is unknown, or both ``data`` and vocabulary sizes are given.
     """
     settings = read_pairs("workload", typed)
     names = [option.name for option in options_of(kind.workload_config)]
@@ -95,7 +98,9 @@ def workload_config(
         if not kind.vocabularies:
             raise unknown_choice(description, "data", names)
         if settings.keys() & {"vocab", *kind.vocabularies}:
-            raise ConfigError(f"give --data or the sizes {', '.join(('vocab', *kind.vocabularies))}, not both")
+            raise ConfigError(
+                f"got --data and a vocabulary size; give --data or {', '.join(('vocab', *kind.vocabularies))}, not both"
+            )
         settings |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
     if "vocab" not in names and kind.vocabularies and "vocab" in settings:
         settings = {**dict.fromkeys(kind.vocabularies, settings.pop("vocab")), **settings}

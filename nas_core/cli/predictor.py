@@ -1,4 +1,4 @@
-"""``nas-ext lab predictor``: training and prediction of a predictor of graphs."""
+"""``nas-ext lab predictor``: train accuracy predictors and predict with them."""
 
 from __future__ import annotations
 
@@ -44,40 +44,42 @@ from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
-_READER = f"Reader of the architectures: one of {', '.join(reader_names())}."
+_READER = f"Graph reader of the architectures: one of {', '.join(reader_names())}."
 _MODEL = f"Model: one of {', '.join(ACCURACY_MODELS.names())}."
 _RECIPE = (
     f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former; statistics: graph"
-    " statistics; best: a mixture of both by out-of-fold records; prior: statistics fitted on public benchmarks."
+    " statistics; best: weighted mean of both; prior: statistics fitted to public benchmarks."
 )
-_SET = "NAME=VALUE of the model or recipe; repeatable."
-_PROXY = "Zero-cost proxy in the records' field 'proxies' as a further input; repeatable."
-_QUANTILE = "Probability of a quantile, such as 0.9; repeatable."
-_DEVICE = "cpu, cuda, cuda:1, mps."
-_UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
+_SET = "Setting of the model or recipe, NAME=VALUE; repeatable."
+_PROXY = "Zero-cost proxy in the field 'proxies' of each record, an additional input; repeatable."
+_QUANTILE = "Quantile to predict, such as 0.9; repeatable."
+_DEVICE = "Device: cpu, cuda, cuda:1, mps."
+_UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
 _CURVES = (".json", ".png")
 _FORCE = "Replace existing output files."
 
 
 @app.command("train")
 def train(
-    data: Annotated[Path, typer.Option(help="JSON Lines: graph or architecture, and a number to learn.")],
-    out: Annotated[Path, typer.Option(help="The predictor (.safetensors).")],
+    data: Annotated[
+        Path, typer.Option(help="Records (.jsonl), each with a graph or architecture and a target number.")
+    ],
+    out: Annotated[Path, typer.Option(help="Predictor file to write (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
-    target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
+    target: Annotated[str, typer.Option(help="Field of the target number.")] = "target",
     model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
-    holdout: Annotated[float, typer.Option(help="Share of held-out records.")] = 0.1,
+    holdout: Annotated[float, typer.Option(help="Fraction of records held out for evaluation.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
-    members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
+    members: Annotated[int | None, typer.Option(min=1, help="Number of models whose predictions are averaged.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the records.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
     proxy: Annotated[list[str] | None, typer.Option(help=_PROXY)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
-    curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="Learning curve to write: .json, or .png and .json.")] = None,
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """Train on all records but the held-out ones and evaluate on these; the same command continues after a kill."""
+    """Train a predictor and evaluate it on held-out records; after an interruption, the same command resumes."""
     new_file(out, force, [data], [".safetensors"])
     curve_files = [] if curve is None else [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
     for path in curve_files:
@@ -87,14 +89,14 @@ def train(
     for name, value in named.items():
         if value is not None and name not in settable:
             raise ConfigError(
-                f"--{name} is not an option of --model {model}; its settings, given with --set:"
+                f"--{name} is not an option of --model {model}; its settings for --set are"
                 f" {', '.join(settable) or 'none'}"
             )
     options = [f"{name}={value}" for name, value in named.items() if value is not None]
     changes = parsed_accuracy_settings(model, [*(settings or []), *options])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
     if curve is not None and not predictor.networks:
-        raise ConfigError(f"{predictor.title!r} has no networks and so no learning curve; leave --curve out")
+        raise ConfigError(f"{predictor.title!r} has no learning curve; leave out --curve")
     records = read_records(data, None if reader is None else reader_for(reader), target, proxy or ())
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
@@ -116,16 +118,20 @@ def train(
 
 @app.command("predict")
 def predict(
-    model: Annotated[Path, typer.Option(help="A predictor of 'train'; prior: the recipe of that name, before a fit.")],
-    data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
+    model: Annotated[
+        Path, typer.Option(help="File written by 'train', or prior for the recipe prior without training.")
+    ],
+    data: Annotated[Path, typer.Option(help="Records (.jsonl), each with a graph or architecture.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
-    reader: Annotated[str | None, typer.Option(help="Reader of the architectures; default: of the training.")] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="Graph reader of the architectures; default: as in training.")
+    ] = None,
     quantile: Annotated[list[float] | None, typer.Option(help=_QUANTILE)] = None,
     unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """Predict the value of each record, with its standard deviation if the predictor has one."""
+    """Predict the value of each record; with standard deviations if the predictor has them."""
     levels = checked_levels(quantile).tolist() if quantile else []
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
@@ -169,7 +175,7 @@ def _draw(learning_curves: Sequence[Sequence[float]], path: Path) -> None:
 
 
 def _thinned(losses: Sequence[float], points: int = 60) -> tuple[list[float], list[float]]:
-    """Return steps and losses as means over at most ``points`` equal parts."""
+    """Return steps and losses, averaged over at most ``points`` equal parts."""
     parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
     values = np.array(losses)
     return [float(part.mean()) + 1 for part in parts], [float(values[part].mean()) for part in parts]
@@ -206,6 +212,6 @@ def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
 def _reader_of(predictor: AccuracyModel, path: Path, requested: str | None) -> Reader | None:
     trained = predictor.info.get("reader")
     if trained and requested and requested != trained:
-        raise ConfigError(f"{path} was trained with reader {trained!r}, which it keeps; leave --reader {requested} out")
+        raise ConfigError(f"{path} was trained with reader {trained!r}; leave out --reader {requested}")
     name = trained or requested
     return None if name is None else reader_for(name)

@@ -1,4 +1,4 @@
-"""``nas-ext lab proxies``: scores of untrained networks as JSON Lines."""
+"""``nas-ext lab proxies``: score untrained networks by zero-cost proxies."""
 
 from __future__ import annotations
 
@@ -24,44 +24,45 @@ from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceP
 from nas_core.space import Architecture, SearchSpace, get_space
 
 BENCHMARK = "nasbench201"
-"""Name of the cells of NAS-Bench-201, which have no space of genes"""
+"""Value of ``--space`` for cells of NAS-Bench-201."""
 
 Read = Callable[[Any], tuple[Any, Any]]
-"""Function from an architecture in JSON to its canonical JSON and its value"""
+"""Function that returns an architecture's canonical JSON and the architecture."""
 
 
 def command(
-    space: Annotated[str, typer.Option(help=f"A space of 'lab space list', a YAML file, or {BENCHMARK}.")],
-    out: Annotated[Path, typer.Option(help="Scores (.jsonl); an existing file is continued.")],
-    samples: Annotated[int | None, typer.Option(min=1, help="Random architectures the file shall hold.")] = None,
+    space: Annotated[str, typer.Option(help=f"Search space: a name of 'lab space list', a YAML file, or {BENCHMARK}.")],
+    out: Annotated[Path, typer.Option(help="File for the scores (.jsonl); an existing file is continued.")],
+    samples: Annotated[int | None, typer.Option(min=1, help="Number of random architectures to score.")] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines with an architecture in each record, instead of --samples; other texts and numbers"
-            " are kept."
+            help="Architectures to score (.jsonl), instead of --samples; other fields with text or numbers are copied."
         ),
     ] = None,
     proxy: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(PROXIES.names())}; repeatable; default: all.")
+        list[str] | None, typer.Option(help=f"Proxy: one of {', '.join(PROXIES.names())}; repeatable; default: all.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=2, help="Random inputs of each network.")] = 32,
+    batch: Annotated[int, typer.Option(min=2, help="Batch size of the random inputs.")] = 32,
     seed: Annotated[int, typer.Option(min=0, help="Seed of architectures, weights and inputs.")] = 0,
     workload: Workload = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1, mps.")] = "cpu",
 ) -> None:
-    """Score architectures with random weights on a batch of random inputs. Run it again to continue."""
+    """Score architectures with random weights on a batch of random inputs; after an interruption, the same command
+    resumes.
+    """
     if out.suffix != ".jsonl":
-        raise ConfigError(f"output {out}: expected a name that ends in .jsonl")
+        raise ConfigError(f"--out is {out}; expected a name ending in .jsonl")
     if (samples is None) == (data is None):
-        raise ConfigError("expected either --samples or --data, which say what is scored")
+        raise ConfigError("got both or none of --samples and --data; expected one of them")
     if data is not None and real_path(data) == real_path(out):
-        raise ConfigError(f"output {out} is also an input, which is kept; give another name")
+        raise ConfigError(f"--out {out} is also the input --data; give another file")
     more: dict[str, Any] = {"batch": batch, "seed": seed, "device": device}
     scores: NetworkProxies
     read: Read
     if space == BENCHMARK:
         if workload:
-            raise ConfigError(f"--workload {workload[0]}: cells of {BENCHMARK} have no workload; leave it out")
+            raise ConfigError(f"--workload {workload[0]} has no effect with --space {BENCHMARK}; leave it out")
         scores, read = NasBench201Proxies(proxy, **more), _cell
         drawn: list[Any] = [] if samples is None else NasBench201Proxies.drawn(samples, seed)
     else:
@@ -96,7 +97,7 @@ def _reader(space: SearchSpace) -> Read:
 
 
 def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Return the distinct architectures of a file and the other fields of their records."""
+    """Return the different architectures of a file, each with the other fields of its record."""
     networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
         try:
@@ -106,12 +107,11 @@ def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
         fields = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
         networks.setdefault(_key(description), (description, network, fields))
     if not networks:
-        raise DataError(f"{path} holds no records; expected one JSON object per line with an architecture")
+        raise DataError(f"{path} is empty; expected one JSON object per line with an architecture")
     return list(networks.values())
 
 
 def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
-    """Return the keys of the scored architectures; raise a ConfigError for scores of other settings."""
     if not out.exists():
         return set()
     records = read_jsonl(out)
@@ -119,7 +119,7 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
     for record in records:
         if record.get("settings") != settings or list(record["proxies"]) != scores.proxies:
             raise ConfigError(
-                f"{out} holds scores of {', '.join(record.get('proxies', ()))} with"
+                f"{out} contains scores of {', '.join(record.get('proxies', ()))} with"
                 f" {json.dumps(record.get('settings'))}; give the same settings to continue, or another file"
             )
     return {_key(record["architecture"]) for record in records}

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart``: a folder with a small example and its script."""
+"""``nas-ext quickstart``: write a folder with a small runnable example."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nas_core.quickstart import QUICKSTARTS, Quickstart
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Its name; without it, all are listed.")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the example; default: list all.")] = "",
     folder: Annotated[
         Path | None, typer.Argument(metavar="[FOLDER]", help="New or empty folder; default: quickstart-NAME.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
 ) -> None:
-    """Write a folder with a small example: data, a README and a script that runs it and ends in minutes."""
+    """Write a folder with a small example: data, a README and a script that takes minutes."""
     if not name:
         typer.echo("nas-ext quickstart NAME [FOLDER] writes one of these, each with a script that runs it:")
         for listed in QUICKSTARTS.names():

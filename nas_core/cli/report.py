@@ -1,4 +1,4 @@
-"""``nas-ext report``: pages about searches, latencies and predictors, and pictures of architectures."""
+"""``nas-ext report``: write HTML pages about searches, latencies and predictors, and pictures of architectures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.errors import ConfigError
 
 DEFAULT = "RUN .."
-"""Name in the help of the command for arguments without a command name"""
+"""Name of the default command in the help."""
 
 
 class DefaultGroup(TyperGroup):
-    """Group with a default command, for arguments that begin with no command name.
+    """Command group with a default command, used if the first argument is not a command.
 
-    A single argument that is a command name and a folder means the folder.
+    A single argument that names both a command and a folder is taken as the folder.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -38,45 +38,46 @@ _COMPARISON = "comparison.html"
 _EVERY_S = 10.0
 
 
-@app.command(DEFAULT, short_help="A page of a search (its --out folder); of several side by side.")
+@app.command(DEFAULT, short_help="Write a page about a search, or compare several searches.")
 def searches(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="The --out folder of 'nas-ext search', finished or still running; several are compared.",
+            help="The --out folder of 'nas-ext search', finished or running; several folders are compared.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Of several searches: the page (.html), default comparison.html in the first one's folder."),
+        typer.Option(help="For several searches: page to write (.html); default: comparison.html in the first folder."),
     ] = None,
     train_log: Annotated[
         Path | None,
         typer.Option(
-            help="Of one search: log of the supernet's training (fairseq's with --log-format simple or json,"
-            " metrics.json of timm_ext.train, timm's summary.csv); default: the logs next to its checkpoint."
+            help="For one search: training log of the supernet (of fairseq with --log-format simple or json,"
+            " metrics.json of timm_ext.train, summary.csv of timm); default: a log next to the checkpoint."
         ),
     ] = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Of one running search: write the page anew until the search ends, or Ctrl-C."),
+        typer.Option("--watch", help="For one running search: update the page until the search ends, or Ctrl-C."),
     ] = False,
     every: Annotated[
         float | None,
-        typer.Option(help="Seconds between two pages of --watch, and before a running search's page reloads itself."),
+        typer.Option(help="Seconds between updates of --watch, and after which the browser reloads the page."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder and
-    print the finalists. For several searches, write one page with their fronts in the same axes and print a table."""
+    """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
+    print the finalists. For several searches, write one page that compares them and print a table.
+    """
     if train_log is not None and len(runs) > 1:
-        raise ConfigError(f"--train-log {train_log} is for the report of one search; give one folder with it")
+        raise ConfigError(f"--train-log {train_log} is only for the report of one search; give one folder")
     if (watch or every is not None) and len(runs) > 1:
-        raise ConfigError("--watch and --every are for the report of one search; give one folder with them")
+        raise ConfigError("--watch and --every are only for the report of one search; give one folder")
     if len(runs) > 1:
         _comparison(runs, out, force)
     elif out is not None:
-        raise ConfigError(f"--out {out} is for several searches; the report of one lies in its folder, {runs[0]}")
+        raise ConfigError(f"--out {out} is only for several searches; the report of one is written to {runs[0]}")
     else:
         _search(runs[0], train_log, watch, _EVERY_S if every is None else every)
 
@@ -87,12 +88,12 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
     from nas_core.report.search_page import LONGEST_S, watch_report
 
     if not 0 < every_s <= LONGEST_S:
-        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0, at most {LONGEST_S}")
+        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0 and at most {LONGEST_S}")
     if watch:
         try:
             watch_report(run, train_log, every_s, typer.echo)
         except KeyboardInterrupt:
-            typer.echo(f"no longer watched: {run / 'report.html'} stays as it is", err=True)
+            typer.echo(f"stopped watching; {run / 'report.html'} is no longer updated", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
     search = read_run(run)
     if search.finalists:
@@ -113,10 +114,10 @@ def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
         typer.echo(f"wrote {write_comparison(folders, page)}")
 
 
-@app.command("architecture", short_help="The layers of architectures, and a picture of them.")
+@app.command("architecture", short_help="Print and draw the layers of architectures.")
 def architecture(
-    files: Annotated[list[Path], typer.Argument(help="Architectures (A.json ..), drawn side by side.")],
-    out: Annotated[Path | None, typer.Option(help="The picture (.png), default: A.png next to A.json.")] = None,
+    files: Annotated[list[Path], typer.Argument(help="Architecture files (A.json ..).")],
+    out: Annotated[Path | None, typer.Option(help="Picture to write (.png); default: A.png next to A.json.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Print the layers of architectures and draw them."""
@@ -128,7 +129,7 @@ def architecture(
     picture = new_file(out or files[0].with_suffix(".png"), force, files, [".png"])
     name, count = Counter(file.stem for file in files).most_common(1)[0]
     if count > 1:
-        raise ConfigError(f"{count} files are named {name!r}; pictures name networks by their files, rename them")
+        raise ConfigError(f"{count} architecture files have the name {name!r}; rename them, the picture shows names")
     networks = {file.stem: Architecture.load(file) for file in files}
     content = architecture_picture(networks)
     for name, architecture in networks.items():
@@ -137,7 +138,7 @@ def architecture(
     typer.echo(f"wrote {picture}")
 
 
-@app.command("latency", short_help="A page of measured latencies, and of what a model predicts of them.")
+@app.command("latency", short_help="Write a page about measured and predicted latencies.")
 def latency(
     data: Annotated[
         Path,
@@ -146,21 +147,22 @@ def latency(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="Compare predictions of this model: one of 'latency train' for a folder, of 'latency fit' for a file."
+            help="Latency model to compare: file written by 'latency train' for a folder, by 'latency fit' for a file."
         ),
     ] = None,
     runtime: Annotated[
         str | None,
-        typer.Option(help="Of a folder, whose latencies; default: the model's, or the first one measured."),
+        typer.Option(help="Runtime, for a folder; default: the model's, otherwise the first one measured."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The page (.html); default: report.html in the folder, or FILE.report.html."),
+        typer.Option(help="Page to write (.html); default: report.html in the folder, or FILE.report.html."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write a page about measured latencies: noise, size against latency, drift; with --model also predicted against
-    measured, errors by family and the worst networks. Print its tables."""
+    """Write a page about measured latencies: noise, drift, latency against size; with --model also predictions and
+    their errors. Print the tables.
+    """
     from nas_core.report.measured.latency_page import write_latency_report
 
     page = data / "report.html" if data.is_dir() else data.with_suffix(".report.html")
@@ -171,27 +173,30 @@ def latency(
     typer.echo(f"wrote {page}")
 
 
-@app.command("predictor", short_help="A page of a predictor against architectures whose value is known.")
+@app.command("predictor", short_help="Write a page about a predictor's errors for known values.")
 def predictor(
-    model: Annotated[Path, typer.Argument(help="A predictor of 'nas-ext lab predictor train' (.safetensors).")],
+    model: Annotated[Path, typer.Argument(help="File written by 'nas-ext lab predictor train' (.safetensors).")],
     data: Annotated[
-        Path, typer.Option(help="JSON Lines: graph or architecture, and its known value, as for 'lab predictor train'.")
+        Path, typer.Option(help="Records (.jsonl) with known values, in the format of 'lab predictor train'.")
     ],
-    reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
-    target: Annotated[str | None, typer.Option(help="Field with the known value; default: as in the training.")] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="Graph reader of the architectures; default: as in training.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Field of the known value; default: as in training.")] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Field that groups records; default: family, group or benchmark, where all have it."),
+        typer.Option(help="Field for grouping; default: family, group or benchmark if all records have it."),
     ] = None,
     lower_is_better: Annotated[
-        bool, typer.Option("--lower-is-better", help="The best architectures have the lowest values, as of a loss.")
+        bool, typer.Option("--lower-is-better", help="Smaller values are better, such as losses.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="The page (.html); default: MODEL.report.html.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    out: Annotated[Path | None, typer.Option(help="Page to write (.html); default: MODEL.report.html.")] = None,
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1, mps.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write a page about a predictor on architectures with known values: predicted against known, ranks, errors by
-    family, coverage of intervals, the worst and the predicted best. Print its quality."""
+    """Write a page about a predictor's errors for known values: ranks, errors by group, coverage of prediction
+    intervals, largest errors and best predictions. Print the table of errors.
+    """
     from nas_core.report.measured.evaluation import evaluate_records
     from nas_core.report.measured.predictor_page import write_predictor_report
 

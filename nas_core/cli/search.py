@@ -1,4 +1,4 @@
-"""``nas-ext search``: constrained architecture search in a supernet."""
+"""``nas-ext search``: search for subnets of a supernet within limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def _search(
     config: Annotated[
-        Path | None, typer.Option(help="YAML file of these options by name; those that are typed go before it.")
+        Path | None, typer.Option(help="YAML file of these options; options on the command line have priority.")
     ] = None,
     *,
     options: Mapping[str, Any],
@@ -46,7 +46,7 @@ def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
     settings = read_yaml(config) if config else {}
     if not isinstance(settings, dict):
         kind = type(settings).__name__
-        raise ConfigError(f"{config} holds {kind}; expected options by name, such as strategy: random")
+        raise ConfigError(f"{config} contains a {kind}; expected options by name, such as strategy: random")
     groups = [option.name for option in options_of(SearchSettings) if option.grouped]
     for name, value in typed.items():
         value = read_pairs(name, value) if name in groups else value
@@ -82,8 +82,8 @@ def _shown(name: str) -> tuple[str, str]:
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, with help for the settings of all strategies."""
-    doc = "Search architectures under hard limits; the same command again continues an interrupted search."
+    """Return the command, whose help lists the options of all strategies."""
+    doc = "Search for subnets of a supernet within limits; the same command resumes an interrupted search."
     listed = [
         settings_help(f"Strategy {name}, {strategy.purpose}; --set NAME=VALUE", strategy.config_class)
         for name, strategy in STRATEGIES.items()

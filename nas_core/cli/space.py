@@ -50,14 +50,14 @@ MODELS = {
     "supershaper_bert_small": ("supershaper_bert_small",),
     "vit_cifar10_small": ("mos_vit_cifar10_small_supernet", "vit_cifar10_small"),
 }  # fmt: skip
-"""Space -> its models by default, of timm for images, else names of fairseq's ``--arch``"""
+"""Search space -> names of the models that use it by default, of timm for images, otherwise of fairseq (``--arch``)."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command("list")
 def list_command() -> None:
-    """List the registered spaces: task, number of architectures, and models that have it by default."""
+    """List the search spaces with task, number of architectures, and models that use them by default."""
     from nas_core.models.kind import kind_of  # torch, which takes seconds to import
 
     row = "{:26}{:12}{:>16}  {}"
@@ -72,11 +72,11 @@ def list_command() -> None:
 
 @app.command("export")
 def export_command(
-    name: Annotated[str, typer.Argument(help="A space of 'list', or a YAML file.")],
-    format: Annotated[str, typer.Option("--format", help="yaml, or a format that an adapter offers: nni.")] = "yaml",
+    name: Annotated[str, typer.Argument(help="Name of a space, see 'list', or a YAML file.")],
+    format: Annotated[str, typer.Option("--format", help="yaml, or a format of an adapter, such as nni.")] = "yaml",
     out: Annotated[Path | None, typer.Option(help="File to write; default: print it.")] = None,
 ) -> None:
-    """Write a space as YAML or in the format of another program."""
+    """Write a search space as YAML or in the format of another program."""
     formats = {} if format == "yaml" else adapter_parts("space_format")
     if format != "yaml" and format not in formats:
         raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])
@@ -96,10 +96,10 @@ def _yaml(space: SearchSpace) -> str:
 
 @app.command("show")
 def show_command(
-    name: Annotated[str, typer.Argument(help="A space of 'list', or a YAML file.")],
+    name: Annotated[str, typer.Argument(help="Name of a space, see 'list', or a YAML file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the definition as JSON.")] = False,
 ) -> None:
-    """Show the choices of a space, its size, and the range of parameters where they can be counted."""
+    """Show the choices of a search space, its number of architectures, and the range of parameters if known."""
     space = get_space(name)
     if as_json:
         typer.echo(json.dumps(space_to_dict(space), indent=1))

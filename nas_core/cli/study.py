@@ -1,4 +1,4 @@
-"""``nas-ext lab study``: studies of trained supernets, each written as a page, a picture and JSON."""
+"""``nas-ext lab study``: study trained supernets; write a page, a picture and JSON."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from nas_core.studies.base import Bars, Lines, Picture, Squares, open_subjects
 
 
 def _study(
-    name: Annotated[str, typer.Argument(help="A name of the list above.")],
+    name: Annotated[str, typer.Argument(help="Name of the study, from the list above.")],
     checkpoint: Annotated[
-        list[Path], typer.Option(help="Checkpoint of a trained supernet; repeatable, to compare several.")
+        list[Path], typer.Option(help="Checkpoint of a trained supernet; repeatable to compare several.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the page, the picture and JSON.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
+    out: Annotated[Path, typer.Option(help="Output folder.")],
+    data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
+    valid_subset: Annotated[str, typer.Option(help="Split for evaluations.")] = "valid",
+    valid_sentences: Annotated[
+        int | None, typer.Option(min=1, help="Number of examples of the split; default: all.")
     ] = None,
-    valid_subset: Annotated[str, typer.Option(help="Split whose examples are taken.")] = "valid",
-    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only this number of its examples.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1.")] = "cpu",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the study, by a name of its list; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting of the study, from its list above; repeatable."),
     ] = None,
 ) -> None:
     study = STUDIES.get(name)
     if len(usable_devices(device)) > 1:
-        raise ConfigError(f"--device {device}: a study runs on one device; give one of them")
+        raise ConfigError(f"--device is {device}; expected one device")
     config = config_from(study.config, read_pairs("set", settings or []), f"setting of study {name}")
     opened = {
         "data": str(real_path(data)) if data else None,
@@ -59,13 +59,13 @@ def _study(
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, with help for all studies and settings."""
+    """Return the command, whose help lists all studies and their settings."""
     listed = [
         part
         for name, study in STUDIES.items()
         for part in (f"{name}: {study.purpose}\n\n{study.about}", settings_help(f"Settings of {name}", study.config))
     ]
-    return with_options(_study, {}, "\n\n".join(["Study whether trained supernets can be trusted.", *listed]))
+    return with_options(_study, {}, "\n\n".join(["Study how reliable trained supernets are.", *listed]))
 
 
 def _table(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Table:

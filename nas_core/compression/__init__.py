@@ -1,4 +1,4 @@
-"""Compression of a trained network to one static network below a limit on latency."""
+"""Compression of a trained network: one smaller network below a latency limit."""
 
 from typing import TYPE_CHECKING
 

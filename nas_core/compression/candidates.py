@@ -1,4 +1,4 @@
-"""Candidates of a compression: networks of the trained one's layers, heads and hidden units at a limit on latency."""
+"""Candidates for a compressed network: fewer layers, heads, hidden units or channels."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "hidden units": ("ffn_dim",),
     "channels, heads and hidden units": ("embed_dim", "heads", "ffn_dim"),
 }
-"""Ends of the names of the genes that shrink together."""
+"""Description -> ends of the names of the genes that are reduced together."""
 SPACED = "evenly spaced layers"
-"""Name of the plain drop of every second layer, or of every third one."""
+"""Name of the candidate that keeps evenly spaced layers."""
 _STEPS = 16
-"""Shares of a width are multiples of 1 / 16, from a quarter to all."""
+"""Widths are multiples of 1 / 16 of the trained width, at least 4 / 16."""
 
 Kept = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network within the limit."""
+    """Network within the latency limit."""
 
     name: str
     architecture: Architecture
     kept: dict[str, tuple[int, ...]]
-    """The trained network's layers in it, by side."""
+    """Side (encoder, decoder) -> indices of the trained network's layers that are kept."""
     share: float
-    """Latency relative to the trained network's."""
+    """Latency as a fraction of the trained network's."""
     is_drop: bool = False
-    """A plain drop of layers."""
+    """True if only layers were removed."""
 
 
 def pruned(space: SearchSpace, kept: Kept, profile: str = "hidden units", share: float = 1.0) -> Architecture:
-    """Return the largest architecture of a space with some layers and with a share of some widths."""
+    """Return the architecture with the kept layers and with a fraction of the trained widths.
+
+    Args:
+        kept: side (encoder, decoder) -> indices of kept layers.
+        profile: reduced genes, a key of :data:`PROFILES`.
+        share: fraction of the widths.
+    """
     genes = space.largest().to_dict()
     depths = {f"{side}.layers" if side else "layers": side for side in kept}
     for gene, value in genes.items():
@@ -59,7 +65,7 @@ def _part(size: int, share: float) -> int:
 
 
 def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
-    """Return the ``count`` layers that stay of ``depth``, by the name of the network."""
+    """Return name -> indices of the ``count`` kept layers of ``depth``."""
     spaced = tuple(sorted({round(index * (depth - 1) / max(count - 1, 1)) for index in range(count)}))
     return {
         SPACED: spaced if count > 1 else (0,),
@@ -69,7 +75,7 @@ def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
 
 
 def depths(sides: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield numbers of layers of all sides, in equal shares, and of the last side alone, from deep to shallow."""
+    """Yield side -> number of layers, from deep to shallow: all sides reduced equally, or only the last side."""
     last = list(sides)[-1]
     options = []
     for count in range(sides[last], 0, -1):
@@ -79,18 +85,18 @@ def depths(sides: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 class Fitting:
-    """Fitting of widths and depths to a limit on latency.
+    """Reduction of widths and depths until the latency meets a limit.
 
     Args:
-        measure: latency of an architecture relative to the trained network's.
-        limit: largest relative latency.
+        measure: function that returns an architecture's latency as a fraction of the trained network's.
+        limit: largest allowed fraction.
     """
 
     def __init__(self, space: SearchSpace, measure: Callable[[Architecture], float], limit: float) -> None:
         self.space, self.limit = space, limit
         self._measure = measure
         self.shares: dict[Architecture, float] = {}
-        """Measured relative latencies."""
+        """Measured fractions."""
 
     def share(self, architecture: Architecture) -> float:
         if architecture not in self.shares:
@@ -98,7 +104,7 @@ class Fitting:
         return self.shares[architecture]
 
     def widest(self, kept: Kept, profile: str) -> Architecture | None:
-        """Return the widest network with these layers within the limit, or None."""
+        """Return the widest architecture with the kept layers within the latency limit; None if there is none."""
         low, high = _STEPS // 4 - 1, _STEPS + 1
         best = None
         while high - low > 1:
@@ -113,7 +119,7 @@ class Fitting:
         return best
 
     def drops(self, sides: Mapping[str, int]) -> list[Candidate]:
-        """Return the plain drops of layers: the deepest networks within the limit."""
+        """Return the candidates with the most layers within the latency limit, without reduced widths."""
         for option in depths(sides):
             kept = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
             architecture = pruned(self.space, {side: next(iter(ways.values())) for side, ways in kept.items()})
@@ -125,10 +131,11 @@ class Fitting:
         return []
 
     def mixed(self, sides: Mapping[str, int], orders: Mapping[str, Sequence[int]]) -> list[Candidate]:
-        """Return networks of each depth, with widths that fit the limit.
+        """Return candidates of each depth, with widths reduced to the limit.
 
         Args:
-            orders: layers of each side, the one kept longest first.
+            sides: side (encoder, decoder) -> number of trained layers.
+            orders: side -> indices of layers, the most important first.
         """
         candidates: dict[tuple[object, ...], Candidate] = {}
         for option in depths(sides):

@@ -1,4 +1,4 @@
-"""Interface between compression and a host."""
+"""Interface of host frameworks for compression."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from nas_core.supernet.elastic.conversion import Trained
 
 
 class Compressible(Trained, Protocol):
-    """Trained network of a host that :func:`nas_core.compression.compress` reads.
+    """Trained network of a host framework for :func:`nas_core.compression.compress`.
 
-    A static network is a model of the host with the network of :mod:`nas_core.models` as ``net``.
+    A static network is a model of the host whose attribute ``net`` is a network of :mod:`nas_core.models`.
     """
 
     metric: str
-    """Larger-is-better quality next to the loss, a percentage of the targets: ``top1``, ``accuracy``."""
+    """Metric to report besides the loss, in percent, larger is better: ``top1`` or ``accuracy``."""
 
     @property
     def original(self) -> nn.Module:
-        """The host's own trained model."""
+        """The host framework's own trained model."""
 
     def static(self, architecture: Architecture) -> Any:
-        """Return a new static network with the weights of an architecture, which need not be in the space."""
+        """Return a static network with the trained weights of an architecture; it may lie outside the search space."""
 
     def logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-        """Return logits (N, V) of a static network or of the original, and their targets (N,), without padding."""
+        """Return logits (N, V) and targets (N,) of a batch without padding, by a static network or the original."""
 
     def counted(self, batch: Any) -> Mapping[str, Tensor]:
-        """Return masks (B, T), True at tokens, by side; sides without padding are absent."""
+        """Return side (encoder, decoder) -> mask (B, T), True at tokens; sides without padding are absent."""
 
     def training_batches(self, batch_size: int, seed: int) -> Iterator[Any]:
-        """Yield training batches without end, prepared as for training."""
+        """Yield training batches without end."""
 
     def held_out(self, count: int) -> Sequence[Any]:
-        """Return two or more batches of up to ``count`` random validation samples, the same each time."""
+        """Return at least two batches with up to ``count`` random validation samples, equal in each call."""
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        """Return the timed pass of a static network or of the original on ``batch`` samples."""
+        """Return the forward pass to time, on ``batch`` samples, for a static network or the original model."""
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
-        """Write a static network as the host's checkpoint; return its number of parameters.
+        """Write a static network as a host checkpoint; return its number of parameters.
 
         Args:
-            kept: the trained network's layers in it, by side.
+            kept: side -> indices of the kept layers of the trained network.
         """

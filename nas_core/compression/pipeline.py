@@ -1,4 +1,4 @@
-"""Compression of a trained network: measure, prune to a limit, repair, choose by short trainings, distill, extract."""
+"""Compression of a trained network: prune to a latency limit, repair, select by short trainings, distill."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
 
 _FIRST, _SECOND = 0.015, 0.055
-"""Shares of the budget that each candidate of the first and the second round has trained with by its end."""
+"""Fractions of the updates after which the first and second round of short trainings end."""
 _SECOND_COUNT = 3
-"""Candidates of the second round."""
+"""Number of candidates in the second round."""
 _FITTED = 0.97
-"""Share of the limit to which candidates are fitted, as the final measurement differs by some percent."""
+"""Fraction of the limit that candidates may use, because measurements vary by some percent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,39 +37,41 @@ class CompressConfig:
     """Settings of a compression."""
 
     updates: int = 2000
-    """Updates of all trainings together."""
+    """Total number of updates of all trainings."""
     batch_size: int = 64
-    """Samples per update."""
+    """Number of samples per update."""
     lr: float = 5e-4
-    """Highest learning rate, of AdamW."""
+    """Highest learning rate of AdamW."""
     weight_decay: float = 0.01
-    """Weight decay."""
+    """Weight decay of AdamW."""
     clip_norm: float = 1.0
-    """Largest norm of the gradient."""
+    """Largest gradient norm."""
     distill_weight: float = 0.5
-    """Share of the loss against the trained network's probabilities; the targets have the rest."""
+    """Weight, from 0 to 1, of the loss against the trained network's probabilities; the rest is the loss against
+    targets.
+    """
     distill_temperature: float = 1.0
-    """Temperature of both probabilities."""
+    """Temperature of the probabilities of both networks."""
     distill_hidden: float = 0.0
-    """Weight of the difference of the layers' outputs from the trained network's."""
+    """Weight of the loss between the layers' outputs and the trained network's."""
     importance: str = "activation"
     """Criterion by which heads, hidden units and channels are kept: activation, weight, gradient or none."""
     calibrate: int = 8
-    """Batches of training data for importance, ablation and repair."""
+    """Number of training batches for importance, order of layers and repair."""
     repair: bool = True
-    """Fit the layers after removed parts by least squares before training."""
+    """Before training, refit layers by least squares to compensate for removed parts."""
     candidates: int = 8
-    """Networks of the first round of short trainings, the plain drops of layers among them."""
+    """Number of candidates in the first round of short trainings."""
     valid_samples: int = 2000
-    """Validation samples: one half chooses, the other is reported."""
+    """Number of validation samples; one half selects candidates, the other half is reported."""
     latency_batch: int = 1
-    """Samples per timed pass."""
+    """Batch size of latency measurements."""
     threads: int = 1
-    """Threads of a timed pass."""
+    """Number of CPU threads of latency measurements."""
     device: str = "cpu"
-    """Device of training and latency."""
+    """Device of training and latency measurements."""
     seed: int = 1
-    """Seed of the order of the training data."""
+    """Seed for the order of training data."""
 
     def __post_init__(self) -> None:
         above, share = Range(0, without=(0,)), Range(0, 1)
@@ -83,18 +85,18 @@ class CompressConfig:
             },
         )  # fmt: skip
         if self.importance not in CRITERIA:
-            raise ConfigError(f"importance {self.importance!r}; expected one of {', '.join(CRITERIA)}")
+            raise ConfigError(f"importance is {self.importance!r}; expected one of {', '.join(CRITERIA)}")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A network of the comparison."""
+    """Row of the table of results: one network."""
 
     name: str
     metrics: dict[str, float]
-    """``loss`` and the host's metric on validation samples that chose nothing."""
+    """``loss`` and the host framework's metric, on validation samples that did not select candidates."""
     share: float
-    """Latency relative to the trained network's, the passes of both alternating."""
+    """Latency as a fraction of the trained network's."""
     latency_ms: float
     updates: int
 
@@ -104,20 +106,19 @@ class CompressionResult:
     """Result of a compression."""
 
     rows: tuple[Row, ...]
-    """The trained network, the best plain drop of layers, and the compressed network.
-
-    The drop has the updates of the last round that it took part in.
-    """
+    """Trained network, best candidate with only removed layers, and compressed network."""
     compared: dict[str, float]
-    """Metrics of the compressed network after that round, on the samples that chose."""
+    """Metrics of the compressed network when training of the second network ended, on the samples that select
+    candidates.
+    """
     dropped: dict[str, float]
-    """Metrics of the drop after that round, on the same samples."""
+    """Metrics of the second network then, on the same samples; empty if there is none."""
     architecture: Architecture
     parameters: int
 
 
 class Compression:
-    """A trained network, prepared for pruning: sorted, with its layers' order, calibration data and repair."""
+    """Steps of the compression of a trained network; :func:`compress` runs them."""
 
     def __init__(self, trained: Compressible, config: CompressConfig, log: Callable[[str], None] = print) -> None:
         self.trained, self.config, self.log = trained, config, log
@@ -145,7 +146,7 @@ class Compression:
         self._itself = self.share(trained.original, 40)  # below 1 on a busy machine
 
     def share(self, model: nn.Module, repeats: int = 10) -> float:
-        """Return the latency of a static network relative to the host's own model, both measured in turns."""
+        """Return the latency of a model as a fraction of the original model's, both measured alternately."""
         timing = TimingConfig(**{**asdict(self.timing), "repeats": repeats})
         training = model.training
         workload = self.trained.workload(model.eval(), self.config.latency_batch)
@@ -166,10 +167,13 @@ class Compression:
         return model
 
     def candidates(self, limit: float) -> list[Candidate]:
-        """Return the candidates of the first round: plain drops, then the best others after repair.
+        """Return the candidates, those with only removed layers first.
+
+        Args:
+            limit: largest latency, as a fraction of the trained network's.
 
         Raises:
-            ConfigError: no network is within the limit.
+            ConfigError: no network meets the limit.
         """
         fitting = Fitting(self.trained.space, lambda a: self.share(self.trained.static(a)), _FITTED * limit)
         drops = fitting.drops(self.sides)
@@ -182,7 +186,7 @@ class Compression:
         if not drops and not mixed:
             smallest = min(fitting.shares.values())
             raise ConfigError(
-                f"no network is within {limit:.0%} of the trained one's latency, the fastest measured has"
+                f"no network meets the limit of {limit:.0%} of the trained network's latency; the fastest has"
                 f" {smallest:.0%}; give a higher --limit"
             )
         losses = [evaluate(self.trained, self.build(c), self.choosing)["loss"] for c in mixed]
@@ -199,7 +203,7 @@ class Compression:
         ]
 
     def halve(self, candidates: Sequence[Candidate]) -> tuple[Student, list[Student]]:
-        """Train candidates within the budget by successive halving; return the last one and all."""
+        """Train candidates by successive halving; return the last one and all of them."""
         first, second, last = rounds(self.config.updates, len(candidates))
         batches = self.trained.training_batches(self.config.batch_size, self.config.seed)
         with own_streams(self.config.seed, self.config.device):
@@ -225,7 +229,12 @@ class Compression:
 
 
 def rounds(updates: int, candidates: int) -> tuple[int, int, int]:
-    """Return the updates of a student after the first and second round, and of the last one, within the budget."""
+    """Return a candidate's number of updates after the first, second and last round.
+
+    Args:
+        updates: total number of updates of all candidates.
+        candidates: number of candidates.
+    """
     survivors = min(candidates, _SECOND_COUNT)
     first = int(_FIRST * updates) if candidates > _SECOND_COUNT else 0
     second = max(first, int(_SECOND * updates)) if candidates > 1 else 0
@@ -241,24 +250,22 @@ def compress(
     config: CompressConfig | None = None,
     log: Callable[[str], None] = print,
 ) -> CompressionResult:
-    """Compress a trained network below a limit on latency, and save it as the host's checkpoint.
-
-    All trainings have the trained network as teacher, and together the updates of the settings.
+    """Compress a trained network below a latency limit and save it as a checkpoint of the host framework.
 
     Args:
-        trained: of :func:`nas_core.supernet.host.open_trained`.
-        path: the new checkpoint.
-        share: limit relative to the latency of the host's own model.
-        latency_ms: limit in milliseconds, instead.
+        trained: network opened by :func:`nas_core.supernet.host.open_trained`.
+        path: checkpoint to write.
+        share: latency limit as a fraction of the original model's.
+        latency_ms: latency limit in ms, instead of ``share``.
 
     Raises:
-        ConfigError: invalid settings, the file exists, or no network is within the limit.
-        DataError: no data.
+        ConfigError: settings are invalid, the file exists, or no network meets the limit.
+        DataError: there is no data.
     """
     path = Path(path)
     check_output(path, "--out")
     if (share is None) == (latency_ms is None):
-        raise ConfigError("give one limit, share or latency_ms")
+        raise ConfigError("got both or none of share and latency_ms; expected one of them")
     compression = Compression(trained, config or CompressConfig(), log)
     share = (latency_ms or 0) / compression.latency_ms if share is None else share
     if not 0 < share < 1:

@@ -1,8 +1,7 @@
-"""Repair of a pruned network: closed-form least squares of the output layers of its sublayers.
+"""Repair of a pruned network: refit the output layers of its sublayers by least squares.
 
-The residual stream after each sublayer is fitted to the trained network's, in the order of execution, from the pruned
-network's own activations. So an output projection makes up for heads, hidden units and channels that were removed, and
-the last one before removed layers for these layers too.
+In the order of execution, the residual stream after each sublayer is fitted to the trained network's. This compensates
+for removed heads, hidden units, channels and following layers.
 
 Shapes: N tokens, I inputs of a linear layer, C channels.
 """
@@ -20,29 +19,29 @@ from nas_core.compression.host import Compressible
 from nas_core.supernet.teacher.taps import Taps
 
 _SUBLAYERS = (("self_attn", "out_proj"), ("cross_attn", "out_proj"), ("ffn", "fc2"))
-"""Sublayers in the order of execution, and their last linear layers."""
+"""Sublayers in the order of execution, each with its output layer."""
 _ADDITIONS = ("add", "__add__", "__radd__", "add_")
 
 
 class Sublayer(NamedTuple):
-    """One sublayer of a network."""
+    """Attention or feed-forward sublayer of a network."""
 
     side: str
     layer: int
     name: str
     linear: Any
-    """Linear layer before the residual connection."""
+    """Output layer, before the residual connection."""
     norm: Any
-    """Layer norm of the sublayer."""
+    """Layer norm."""
 
 
 class Recorded(NamedTuple):
-    """A sublayer on one batch."""
+    """Recorded activations of a sublayer on one batch."""
 
     inputs: Tensor
-    """(N, I): inputs of its last linear layer."""
+    """Inputs (N, I) of its output layer."""
     stream: Tensor
-    """(N, C): residual stream after it, before the layer norm of a post-norm network."""
+    """Residual stream (N, C) after the sublayer, before the layer norm of a post-norm network."""
 
 
 class _Done(Exception):
@@ -50,7 +49,7 @@ class _Done(Exception):
 
 
 class _Streams(Taps):
-    """Recorder of the residual stream after each sublayer; it ends the pass after the last one."""
+    """Recorder of the residual stream after each sublayer; stops the forward pass after the last one."""
 
     def __init__(self, sublayers: Sequence[Sublayer]) -> None:
         super().__init__({str(i): sublayer.linear.weight for i, sublayer in enumerate(sublayers)}, True, True)
@@ -86,7 +85,7 @@ def sublayers_of(net: Any, sides: Sequence[str]) -> Iterator[Sublayer]:
 def record(
     trained: Compressible, model: Any, sublayers: Sequence[Sublayer], batches: Sequence[Any]
 ) -> list[list[Recorded]]:
-    """Record sublayers of a static network on each batch; the list of a sublayer has one entry per batch."""
+    """Return the activations of each sublayer on each batch."""
     recorded: list[list[Recorded]] = [[] for _ in sublayers]
     for batch in batches:
         counted = trained.counted(batch)
@@ -100,11 +99,11 @@ def record(
 
 
 class Repair:
-    """Targets of a trained network on calibration data, and the repair of networks pruned from it.
+    """Refitting of pruned networks to a trained network on calibration batches.
 
     Args:
-        teacher: static network with the weights of the largest architecture.
-        ridge: penalty on the change of a weight, relative to the mean variance of its inputs.
+        teacher: static network with the trained weights.
+        ridge: ridge penalty on changes of the weights, relative to the mean variance of the inputs.
     """
 
     def __init__(self, trained: Compressible, teacher: Any, batches: Sequence[Any], ridge: float = 1e-3) -> None:
@@ -116,10 +115,10 @@ class Repair:
         self._targets = {key: [r.stream for r in batch] for key, batch in zip(self._sublayers, streams, strict=True)}
 
     def __call__(self, model: Any, kept: Mapping[str, Sequence[int]]) -> None:
-        """Fit a static network to the trained one, layer by layer.
+        """Refit a pruned network, sublayer by sublayer.
 
         Args:
-            kept: the trained network's layer of each layer of the network, by side.
+            kept: side (encoder, decoder) -> indices of the trained network's layers that are kept.
         """
         training = model.training
         model.eval()
@@ -136,7 +135,7 @@ class Repair:
 
 
 def replaced_until(kept: Sequence[int], depth: int) -> list[int]:
-    """Return, for each kept layer, the last of the trained layers that it replaces: those before the next kept one."""
+    """Return for each kept layer the index of the last layer before the next kept one."""
     return [following - 1 for following in (*kept[1:], depth)]
 
 
@@ -148,10 +147,9 @@ def _copy_norm(source: Any, norm: Any) -> None:
 
 
 def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridge: float) -> None:
-    """Fit a linear layer so that the stream after it comes close to the targets (N, C) of each batch.
+    """Fit a linear layer by ridge regression so that the residual stream approaches the targets (N, C).
 
-    The weight changes by the ridge regression of the error on the inputs, in float64. A change that does not lower the
-    error on held-out batches is dropped.
+    The change is discarded if it does not reduce the error on held-out batches.
     """
     batches = [
         (r.inputs.double(), (y[:, : r.stream.shape[1]] - r.stream).double())

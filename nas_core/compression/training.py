@@ -1,4 +1,4 @@
-"""Training of static networks with the trained one as teacher."""
+"""Distillation of compressed networks from the trained network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
 
 
 def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) -> dict[str, float]:
-    """Return ``loss`` (cross-entropy in nats) and the host's metric (percent) on batches."""
+    """Return ``loss`` (cross-entropy in nats) and the host framework's metric (percent) over batches."""
     training = model.training
     model.eval()
     total = torch.zeros(3, dtype=torch.float64)
@@ -35,11 +35,12 @@ def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) ->
 
 
 class Student:
-    """A candidate in training.
+    """Compressed network during training.
 
     Args:
         model: static network of the candidate.
-        updates: updates of the whole training, for the learning rate: it rises over a tenth, and falls along a cosine.
+        teacher: static network with the trained weights.
+        updates: length of the learning rate schedule: warmup over a tenth, then cosine decay.
     """
 
     def __init__(
@@ -49,15 +50,15 @@ class Student:
         self.updates, self.done = updates, 0
         self.optimizer = torch.optim.AdamW(model.parameters(), config.lr, weight_decay=config.weight_decay)
         self.evaluations: dict[int, dict[str, float]] = {}
-        """Metrics on the data that candidates are chosen on, by number of updates."""
+        """Number of updates -> metrics on the samples that select candidates."""
 
     @property
     def compared(self) -> int:
-        """Updates before the last evaluation."""
+        """Number of updates before the last evaluation."""
         return max(self.evaluations)
 
     def train(self, batches: Iterator[Any], updates: int) -> None:
-        """Train up to a total number of updates; a student continues where it ended."""
+        """Train until a total number of updates; a second call resumes."""
         self.model.train()
         for update in range(self.done, updates):
             rate = min((update + 1) / (0.1 * self.updates + 1), 1.0)
@@ -69,7 +70,9 @@ class Student:
             loss.backward()  # type: ignore[no-untyped-call]
             norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
             if not math.isfinite(float(norm)):
-                raise ConfigError(f"training {self.candidate.name} diverged at update {update + 1}; give a lower --lr")
+                raise ConfigError(
+                    f"training of {self.candidate.name} diverged at update {update + 1}; give a lower --lr"
+                )
             self.optimizer.step()
         self.done = updates
 
@@ -93,7 +96,6 @@ class Student:
 
 @contextmanager
 def _outputs(model: Any, sides: Mapping[str, object]) -> Iterator[dict[tuple[str, int], Tensor]]:
-    """Record the outputs (B, T, C) of all layers of these sides inside a block."""
     outputs: dict[tuple[str, int], Tensor] = {}
     with ExitStack() as stack:
         for side in sides:

@@ -1,4 +1,4 @@
-"""Quickstarts: small examples that ``nas-ext quickstart`` writes as runnable folders."""
+"""Small runnable examples that ``nas-ext quickstart`` writes to a folder."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _UNFINISHED = ".quickstart-unfinished"
 
 
 class Quickstart(abc.ABC):
-    """A folder with data, a page that explains it, and a script.
+    """Folder with data, a README and a script.
 
     A subclass sets the class variables and implements :meth:`data`.
     """
 
     name: ClassVar[str]
     purpose: ClassVar[str]
-    """Result of the script, in one line."""
+    """What the script does, in one line."""
     templates: ClassVar[str]
-    """Folder with ``README.md`` and the script, as ``package/folder``."""
+    """Folder of ``README.md`` and the script, as ``package/folder``."""
     script: ClassVar[str] = "run.py"
-    """Name of the script: ``.py`` for Python, ``.sh`` for bash."""
+    """File name of the script; ``.py`` runs with Python, ``.sh`` with bash."""
     modules: ClassVar[Sequence[str]] = ()
-    """Packages that the script imports and ``extra`` installs."""
+    """Modules that the script needs."""
     extra: ClassVar[str] = ""
-    """Extra of nas-ext that the script needs; empty: none."""
+    """Extra of nas-ext that installs these modules; empty if none is needed."""
     minutes: ClassVar[float] = 1.0
-    """Duration of the script on two slow cores, rounded up."""
+    """Run time of the script in minutes, on two slow cores."""
 
     @abc.abstractmethod
     def data(self) -> Mapping[str, str | bytes]:
-        """Return the input files of the script as relative path -> content, the same in each call."""
+        """Return relative path -> content of the script's input files; equal in each call."""
 
     @property
     def command(self) -> str:
@@ -50,12 +50,12 @@ class Quickstart(abc.ABC):
         return f"{'bash' if self.script.endswith('.sh') else 'python'} {self.script}"
 
     def check(self) -> None:
-        """Raise a MissingHostError if a package of the script is missing."""
+        """Raise a MissingHostError if a module of the script is missing."""
         for module in self.modules:
             require(module, f"quickstart {self.name!r}", self.extra)
 
     def pages(self) -> Mapping[str, str]:
-        """Return ``README.md`` and the script, by default from :attr:`templates`."""
+        """Return file name -> text of ``README.md`` and the script."""
         package, *parts = self.templates.split("/")
         folder = files(package).joinpath(*parts)
         return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
@@ -64,28 +64,28 @@ class Quickstart(abc.ABC):
         return {**self.pages(), **self.data()}
 
     def write(self, folder: str | Path, force: bool = False) -> list[Path]:
-        """Write the folder and return its files. An interrupted write is repeated.
+        """Write the folder and return the paths of its files.
 
         Args:
-            force: write into a folder that is not empty; files of other names are kept.
+            force: also write into a folder that is not empty; files with other names are kept.
 
         Raises:
-            MissingHostError: a package of the script is missing.
-            ConfigError: the folder is not empty, or is a file.
+            MissingHostError: a module of the script is missing.
+            ConfigError: the path is a file or a folder that is not empty.
         """
         self.check()
         target = Path(folder)
         if target.exists() and not target.is_dir():
-            raise ConfigError(f"{target} is a file; give a folder that is new or empty")
+            raise ConfigError(f"{target} is a file; give a new or empty folder")
         with os_errors("read", target):
             if target.is_dir() and not force and any(target.iterdir()) and not (target / _UNFINISHED).exists():
                 raise ConfigError(
-                    f"{target} is not empty; give another folder, or --force to write over files of the same names"
+                    f"{target} is not empty; give another folder, or --force to overwrite files with the same names"
                 )
         contents = {target / name: content for name, content in self.contents().items()}
         for path in contents:
             if not real_path(path).is_relative_to(real_path(target)):
-                raise DataError(f"quickstart {self.name!r} names a file outside its folder: {path}")
+                raise DataError(f"quickstart {self.name!r} has a file outside its folder: {path}; use relative paths")
         write_atomic(target / _UNFINISHED, "")
         for path, content in contents.items():
             write_atomic(path, content)
@@ -107,8 +107,7 @@ class _Latency(Quickstart):
 
 
 class _Predictor(Quickstart):
-    """Cells of NAS-Bench-201 with accuracies from ``tools/quickstart_cells.py``."""
-
+    # tools/quickstart_cells.py writes cells.jsonl
     name = "predictor"
     purpose = "rank untrained networks by accuracy, learned from networks that were trained"
     templates = "nas_core/quickstart/templates/predictor"

@@ -1,4 +1,4 @@
-"""Tables, plots and HTML pages."""
+"""Reports: tables, plots and HTML pages."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Layers of an architecture as table and picture, as in Figures 5 and 6 of the mFormer paper."""
+"""Table and picture of an architecture's layers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _LAYER, _NARROWEST = 0.46, 1.6
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Return side -> gene -> a value per layer, by the kind of network."""
+    """Return side -> gene -> value of each layer."""
     from nas_core.models.kind import fitting_kind, layered_genes  # imports torch
 
     kind = fitting_kind(architecture)
     sides = layered_genes(architecture) if kind is None else kind.layers(architecture)
     for name, values in (item for genes in sides.values() for item in genes.items()):
         if len({isinstance(value, str) for value in values}) != 1:
-            raise ArchitectureError(f"gene {name!r} mixes numbers and names, or has none; expected one of both")
+            raise ArchitectureError(f"gene {name!r} is {list(values)}; expected only numbers or only names")
     return sides
 
 
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return colour and letter of each kind of attention in the genes."""
+    """Return kind of attention -> colour and letter."""
     values = (value for genes in networks for value in genes.values())
     kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
@@ -40,7 +40,6 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
 
 
 def layers_table(architecture: Architecture) -> Table:
-    """Return a row per layer and side."""
     sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
@@ -58,10 +57,10 @@ def layers_table(architecture: Architecture) -> Table:
 
 
 def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
-    """Draw networks ``title -> architecture`` as PNG: bars for numeric genes, strips of colours for named ones.
+    """Draw networks ``title -> architecture`` as PNG: bars for numeric genes, coloured cells for named options.
 
     Raises:
-        ArchitectureError: a network without layers.
+        ArchitectureError: a network has no layers.
     """
     columns = [
         _Column(" ".join(part for part in (title, side) if part), genes)

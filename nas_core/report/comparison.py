@@ -1,4 +1,4 @@
-"""Page that compares several searches."""
+"""HTML page that compares several searches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nas_core.report.search_page import best_number, cloud_of, finalist_labels, 
 from nas_core.report.tables import Column, Table
 
 _LIMITS = 4
-"""Number of costs at which searches are compared if they have no limits."""
+"""Number of costs at which searches without limits are compared."""
 _SAME = {
     "space": "search space",
     "data": "data",
@@ -28,11 +28,11 @@ _SAME = {
     "checkpoint_sha256": "checkpoint",
     "latency_model_sha256": "latency model",
 }
-"""Settings that comparable runs share."""
+"""Setting -> displayed name, for settings that should be equal in all runs."""
 
 
 def write_comparison(folders: Sequence[Path], path: Path) -> Path:
-    """Write a page about several run folders.
+    """Write an HTML page that compares run folders.
 
     Raises:
         ConfigError: the runs have different objectives, or no cost in common.
@@ -80,7 +80,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
 
 
 def comparison_table(runs: Sequence[SearchRun]) -> Table:
-    """Return a row per run with its best value within each limit."""
+    """Return a row per run, with its best value within each limit."""
     cost = _common_costs(runs)[0]
     fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
     limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
@@ -128,10 +128,14 @@ def _within_limit(
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
-    """Return a distinct name per run, with as much of its path as needed."""
+    """Return a different name for each run, from its path if necessary.
+
+    Raises:
+        ConfigError: a run is given twice.
+    """
     folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
-        raise ConfigError(f"{twice} is given twice; give each run once")
+        raise ConfigError(f"run folder {twice} is given twice; give each run once")
     names = [run.name for run in runs]
     depth = 1
     while len(set(names)) < len(names):
@@ -145,14 +149,15 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
     for run in runs[1:]:
         if (run.metric, run.maximised) != (first.metric, first.maximised):
             raise ConfigError(
-                f"the objective of {first.folder} is to {first.objective}, that of {run.folder} to {run.objective};"
-                " expected runs with one metric"
+                f"the objective of {first.folder} is to {first.objective}, that of {run.folder} is to"
+                f" {run.objective}; expected runs with the same objective"
             )
     common = [name for name in first.costs if all(name in run.costs and run.points(name) for run in runs)]
     if not common:
         raise ConfigError(
-            "the runs have no cost in common: "
+            "the runs have no cost (such as latency_ms) in common: "
             + "; ".join(f"{run.folder} has {', '.join(run.costs) or 'none'}" for run in runs)
+            + "; give runs that share one"
         )
     return common
 
@@ -167,13 +172,12 @@ def _different(runs: Sequence[SearchRun]) -> list[str]:
 
 
 def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
-    """Return costs between the cheapest point of every front and the most expensive one, to three digits."""
     low, high = max(front[0][0] for front in fronts), max(front[-1][0] for front in fronts)
     return sorted({float(f"{value:.3g}") for value in np.linspace(low, high, _LIMITS + 1)[1:]})
 
 
 def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
-    """Return each front's dominated share of the box around all fronts."""
+    """Return the fraction of the box around all fronts that each front dominates."""
     sign = -1.0 if maximised else 1.0
     all_points = np.array([(x, sign * y) for front in fronts for x, y in front])
     low, high = all_points.min(axis=0), all_points.max(axis=0)

@@ -1,4 +1,4 @@
-"""Plotly figures as JSON; ``customdata`` holds the rows behind points."""
+"""Interactive plotly figures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _NEAR = 1.15
 
 @dataclass(frozen=True)
 class Cloud:
-    """Evaluated architectures in one colour."""
+    """Evaluated architectures (x, y) in one colour."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     numbers: Sequence[int]
-    """Rows behind the points."""
+    """Index of each point's row in the page's table."""
     labels: Sequence[Mark] = field(default_factory=tuple)
-    """Finalists among them."""
+    """Labelled points of finalists."""
 
 
 def figure(
     data: Sequence[Mapping[str, Any]], x: str, y: str, height: int = 440, log_x: bool = False, log_y: bool = False
 ) -> Figure:
-    """Return a figure with titled axes; trace names are escaped."""
+    """Return a plotly figure with titled axes."""
     axis = {"gridcolor": "rgba(128,136,146,0.25)", "linecolor": _GREY, "zeroline": False, "automargin": True}
     layout = {
         "height": height,
@@ -50,7 +50,7 @@ def figure(
 
 
 def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
-    """Return a trace of points; ``index`` determines colour and shape."""
+    """Return a trace of points; ``index`` determines colour and symbol."""
     marker = {
         "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
     }  # fmt: skip
@@ -69,7 +69,11 @@ def fronts(
     maximised: bool = False,
     own_fronts: bool = False,
 ) -> Figure:
-    """Return clouds with one Pareto front, or with ``own_fronts`` one each, with limits and labels."""
+    """Return a scatter plot of evaluated architectures with Pareto front, limits and finalists.
+
+    Args:
+        own_fronts: draw a Pareto front for each cloud.
+    """
     data: list[dict[str, Any]] = [cloud(c.name, c.x, c.y, c.numbers, i) for i, c in enumerate(clouds)]
     for index, group in enumerate([[c] for c in clouds] if own_fronts else [list(clouds)]):
         numbers = {(a, b): n for c in group for a, b, n in zip(c.x, c.y, c.numbers, strict=True)}
@@ -109,7 +113,7 @@ def fronts(
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
-    """Return the best value so far over each search's evaluations."""
+    """Return a plot of the best value so far over the evaluations of each search."""
     better = np.fmax if maximised else np.fmin
     data = []
     for index, (name, values) in enumerate(series.items()):
@@ -119,7 +123,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Return horizontal bars, the first series' longest on top."""
+    """Return a bar chart ``legend -> name -> value``, sorted by the first series."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     data = [
@@ -131,7 +135,7 @@ def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str) -> Figure:
-    """Return lines ``name -> (x, y)``."""
+    """Return a plot of lines ``name -> (x, y)``."""
     data = [
         {**_line(name, list(places), [_finite(value) for value in values]), "line": _look(index),
          "mode": "lines+markers"}

@@ -1,4 +1,4 @@
-"""Summaries of a folder of measured networks."""
+"""Text summary of a folder of measured networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.report.tables import Column, Table
 
 
 def summary(dataset: NetworkSet) -> str:
-    """Return a row per family with milliseconds in each runtime, then networks per hour."""
+    """Return a table of latency (ms) per family and runtime, and the number of networks measured per hour."""
     columns = [Column("family", "family"), Column("networks", "networks", "d"), Column("skipped", "skipped", "d")]
     for runtime in dataset.reference_ms:
         columns += [
@@ -30,14 +30,18 @@ def summary(dataset: NetworkSet) -> str:
 
 
 def agreement(ratios: Mapping[str, NDArray[np.float64]]) -> str:
-    """Return a line per runtime about second measurements."""
+    """Return a line per runtime that compares second with first measurements.
+
+    Args:
+        ratios: runtime -> second / first latency ``(n,)``.
+    """
     lines = []
     for runtime, ratio in ratios.items():
         middle = float(np.median(ratio))
         spread = float(np.quantile(np.abs(ratio / middle - 1), 0.68))
         lines.append(
-            f"{runtime}: {len(ratio)} networks differ by {100 * (middle - 1):+.1f} % from before (median), two thirds"
-            f" are within {100 * spread:.1f} % of that"
+            f"{runtime}: {len(ratio)} networks were measured again; median difference {100 * (middle - 1):+.1f} %, two"
+            f" thirds within {100 * spread:.1f} % of the median"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""HTML pages in one file, from a Jinja2 template, with the rows behind figures' points."""
+"""HTML pages in a single file."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from nas_core.report.tables import Table
 from nas_core.space.architecture import FORMAT, VERSION
 
 ARCHITECTURE_FILE = {"summary": "As an architecture file", "head": {"format": FORMAT, "version": VERSION}}
-""":attr:`Points.file` of architectures."""
+"""Value of :attr:`Points.file` for rows that are architectures."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
 class Field:
-    """Value of each row, a table column."""
+    """Column of a page's table."""
 
     title: str
     unit: str = ""
     digits: int | None = None
-    """Decimals of numbers; None: four significant digits."""
+    """Number of decimals; None for four significant digits."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Architecture, network or record behind points of figures."""
+    """Row of a page's table and point of its figures."""
 
     key: str
-    """Name, also in the page's address."""
+    """Identifier, also in the page's URL."""
     values: Sequence[float | str | None] = ()
     """Values in the order of :attr:`Points.fields`."""
     title: str = ""
-    """Displayed name; default: the key."""
+    """Displayed name; default: ``key``."""
     about: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Names and values shown only for a selected row."""
+    """Name -> value, shown for the selected row."""
     genes: Mapping[str, Any] = field(default_factory=dict)
-    """Genes of an architecture; lists for genes of layers."""
+    """Genes; a list for values per layer."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """All rows of a page.
+    """Table of a page whose rows are the points of its figures.
 
-    A trace's ``customdata`` holds the row number, from 0, behind each point. The page shows a row when its point is
-    hovered, lists all rows in a table, and shows one selected row, or two for comparison.
+    The ``customdata`` of a trace contains the row index (from 0) of each point. The page shows the row of a hovered
+    point, and one selected row, or two for comparison.
     """
 
     fields: Sequence[Field]
@@ -58,11 +58,11 @@ class Points:
     noun: str = "architecture"
     """Singular noun for a row."""
     shown: Sequence[str] = ()
-    """Genes shown, in this order."""
+    """Displayed genes, in this order."""
     kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Gene value -> colour ``#rrggbb`` and letter."""
     file: Mapping[str, Any] = field(default_factory=dict)
-    """``summary``, a line of text, and ``head``, the start of an architecture file."""
+    """``summary``: a line of text; ``head``: first fields of an architecture file."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -79,11 +79,11 @@ class Points:
 
 
 class Page:
-    """Page filled from top to bottom.
+    """HTML page; content is added from top to bottom.
 
     Args:
         lead: sentence below the title.
-        reload_s: seconds after which a browser reloads the page; 0: never.
+        reload_s: seconds after which the browser reloads the page; 0 never reloads.
     """
 
     def __init__(self, title: str, lead: str = "", reload_s: int = 0) -> None:
@@ -97,11 +97,11 @@ class Page:
         self._parts.append(("paragraph", text))
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Add names and values, one pair a line, without empty ones."""
+        """Add names and values, without empty values."""
         self._parts.append(("facts", {name: value for name, value in facts.items() if value not in (None, "")}))
 
     def details(self, summary: str, facts: Mapping[str, object]) -> None:
-        """Add folded facts."""
+        """Add collapsed names and values."""
         self._parts.append(("details", {"summary": summary, "facts": facts}))
 
     def table(self, table: Table) -> None:
@@ -111,20 +111,20 @@ class Page:
         self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
-        """Add the rows behind figures' points, row ``first`` selected."""
+        """Add a table; row ``first`` is selected."""
         content = _json({**points.content, "first": first})
         part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
         self._parts.append(("points", part))
 
     def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "") -> None:
-        """Add a plotly figure ``{"data": .., "layout": ..}``; see :mod:`nas_core.report.figures`."""
+        """Add a plotly figure."""
         height = int(figure["layout"].get("height", 440))
         number = sum(kind == "plot" for kind, _ in self._parts) + 1
         part = {"number": number, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}
         self._parts.append(("plot", part))
 
     def render(self) -> str:
-        """Return HTML, with plotly.js if there are figures."""
+        """Return the page as HTML, with plotly.js if it has figures."""
         from jinja2 import Environment, FileSystemLoader
         from markupsafe import Markup
 
@@ -146,7 +146,7 @@ class Page:
 
 
 def _json(content: Mapping[str, Any]) -> Any:
-    """Return JSON in which no text can end the enclosing element."""
+    # escaped so that no text can end the enclosing HTML element
     from markupsafe import Markup
 
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

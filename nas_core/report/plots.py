@@ -1,4 +1,4 @@
-"""Pictures as PNG bytes, drawn with matplotlib."""
+"""Plots as PNG, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Mark:
     x: float
     y: float
     number: int | None = None
-    """Page row behind it."""
+    """Index of its row in the page's table."""
 
 
 def pareto(
@@ -57,7 +57,7 @@ def pareto(
     y_label: str = "validation loss",
     maximised: bool = False,
 ) -> bytes:
-    """Draw evaluated architectures, their Pareto front, limits and labelled points."""
+    """Draw points (cost, value), their Pareto front, limits and labelled points."""
     with figure_of(_WIDE) as figure:
         axes = figure.subplots()
         if evaluated:
@@ -86,7 +86,7 @@ def pareto(
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
-    """Draw horizontal bars of ``legend -> name -> value``, the first series' longest on top."""
+    """Draw horizontal bars ``legend -> name -> value``, sorted by the first series."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (-first[name], name))
     thick = 0.8 / max(1, len(series))
@@ -128,7 +128,7 @@ def curves(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
-    """Return the Pareto front of (cost, value), sorted by cost; lower values are better unless ``maximised``."""
+    """Return the Pareto front of points (cost, value), sorted by cost; values are minimised unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
     front: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
@@ -139,7 +139,7 @@ def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False)
 
 @contextmanager
 def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
-    """Yield a figure without pyplot, so that no display is needed."""
+    """Yield a matplotlib figure that needs no display."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -151,7 +151,7 @@ def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as PNG; equal figures give equal bytes."""
+    """Return a figure as PNG bytes; equal figures give equal bytes."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
@@ -159,15 +159,15 @@ def png(figure: Figure) -> bytes:
 
 _SIDE, _SQUARE = 0.42, 1.5
 _SMALL = 0.1
-"""Numbers have three decimals if all are below this."""
+"""Heat map cells have three decimals if all values are below this number."""
 _ABREAST = 4
-"""Largest number of panels per row."""
+"""Largest number of panels side by side."""
 _WRITTEN = 12
-"""Largest number of names for which cells show numbers."""
+"""Largest number of names for which heat maps show numbers."""
 
 
 def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], label: str) -> bytes:
-    """Draw a heat map per panel ``title -> rows``, on one scale from 0."""
+    """Draw heat maps ``title -> matrix`` with a common colour scale from 0."""
     grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
     highest = max(float(grid.max()) for grid in grids.values()) or 1.0
     places = 2 if highest >= _SMALL else 3

@@ -1,4 +1,4 @@
-"""Run folders of searches, and text about them for reports."""
+"""Content of run folders of searches, and tables and text about it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict
 
 _NEGATED = "-"
-"""Prefix of a metric to maximise."""
+"""Prefix of the name of a metric that is maximised."""
 _UNNAMED = "default"
-"""Objective's name in trials of NNI."""
+"""Name of the objective in NNI trials."""
 
 UNITS = {
     "latency_ms": "ms",
@@ -41,19 +41,19 @@ class SearchRun:
 
     folder: Path
     settings: dict[str, Any]
-    """``settings`` of ``config.yaml``, if any."""
+    """``settings`` in ``config.yaml``; empty without the file."""
     evaluations: list[dict[str, Any]]
-    """Journal in order: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation."""
+    """Journal entries with ``search``, ``key``, ``metrics`` and ``genes``."""
     finalists: list[dict[str, Any]]
-    """``key``, ``file``, ``best_of``, ``over_limit``, ``metrics``, ``measured``, ``genes``; empty while it runs."""
+    """Content of ``finalists.json``; empty before the end of the search."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """``notes`` of ``config.yaml``: paths, versions, units."""
+    """``notes`` in ``config.yaml``: paths, versions and units."""
     sessions: list[dict[str, Any]] = field(default_factory=list)
-    """See :func:`~nas_core.search.sessions.read_sessions`."""
+    """Sessions of the search, see :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
     def name(self) -> str:
-        """Name of the experiment, or the folder's."""
+        """Name of the NNI experiment, or of the folder."""
         experiment = self.notes.get("experiment") or {}
         names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
         return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else real_path(self.folder).name
@@ -64,7 +64,7 @@ class SearchRun:
 
     @cached_property
     def minimised(self) -> str:
-        """Minimised metric: ``loss``, or ``-top1`` to maximise top-1."""
+        """Minimised metric, such as ``loss``, or ``-top1`` to maximise top-1."""
         return next((str(search["metric"]) for search in self.searches if "metric" in search), "loss")
 
     @property
@@ -74,7 +74,7 @@ class SearchRun:
 
     @cached_property
     def metric(self) -> str:
-        """Objective, by its own name if NNI trials report that too."""
+        """Optimised metric; if it is ``default``, as in NNI trials, the name of another metric with equal values."""
         name = self.minimised.removeprefix(_NEGATED)
         metrics = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
         if name != _UNNAMED or not metrics:
@@ -84,17 +84,16 @@ class SearchRun:
 
     @property
     def objective(self) -> str:
-        """Text such as ``minimise loss``."""
+        """Objective as text, such as ``minimise loss``."""
         return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
 
     @property
     def from_supernet(self) -> bool:
-        """True if the run names a supernet checkpoint."""
         return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
 
     @property
     def source(self) -> str:
-        """Origin of the values, as text after "an architecture"."""
+        """Origin of the metric, as text that follows "an architecture"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:
@@ -108,7 +107,7 @@ class SearchRun:
         return metric_named(name, units if isinstance(units, Mapping) else None)
 
     def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
-        """Return a metric of an evaluation, by default the objective; None if missing or not finite."""
+        """Return a metric of an evaluation, by default :attr:`metric`; None if it is missing or not finite."""
         name = self.metric if name is None else name
         number = metrics.get(name)
         if number is None and name == self.metric and (negative := metrics.get(self.minimised)) is not None:
@@ -117,13 +116,13 @@ class SearchRun:
 
     @property
     def costs(self) -> list[str]:
-        """Other objectives, or else costs among the metrics; figures' axes."""
+        """Other objectives; if there are none, costs such as latency and parameters."""
         objectives = [str(name) for name in self.settings.get("objectives", []) if name not in self._searched]
         return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
 
     @property
     def others(self) -> list[str]:
-        """All other metrics, such as top-1 for an objective of loss; costs last."""
+        """All other metrics, costs last."""
         names = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
         return sorted((n for n in names if n not in (*self._searched, *self.costs)), key=lambda name: name in UNITS)
 
@@ -133,29 +132,29 @@ class SearchRun:
 
     @property
     def space(self) -> SearchSpace | None:
-        """Search space; None if ``config.yaml`` has none."""
+        """Search space; None if ``config.yaml`` does not contain it."""
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
 
     @property
     def given(self) -> dict[str, str]:
-        """Baseline name -> key."""
+        """Name of a baseline -> architecture key."""
         return {str(name): str(key) for name, key in (self.settings.get("given") or {}).items()}
 
     def strategies(self) -> list[str]:
         return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in self.searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:
-        """Return the limits of a metric, ascending."""
+        """Return the limits of a metric in all searches, ascending."""
         return sorted({float(s["constraints"][cost]) for s in self.searches if cost in s.get("constraints", {})})
 
     def points(self, cost: str) -> list[tuple[float, float]]:
-        """Return (cost, objective) of evaluations that have both."""
+        """Return (cost, :attr:`metric`) of evaluations that have both."""
         pairs = [(self.value(e["metrics"], cost), self.value(e["metrics"])) for e in self.evaluations]
         return [(x, y) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
-        """Return the objective over each search's evaluations, NaN for failures."""
+        """Return search -> values of :attr:`metric`, NaN for failures."""
         series: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
             value = self.value(evaluation["metrics"])
@@ -164,19 +163,19 @@ class SearchRun:
 
 
 def read_run(folder: str | Path) -> SearchRun:
-    """Read a run folder; an unfinished search has no finalists.
+    """Read a run folder of a search.
 
     Raises:
-        DataError: the folder is missing or damaged, or holds no search.
+        DataError: the folder is missing or damaged, or contains no search.
     """
     folder = Path(folder)
     journal = folder / "journal.jsonl"
     if not journal.exists():
-        problem = "holds no search" if folder.is_dir() else "is no folder"
-        raise DataError(f"{folder} {problem}: expected the --out folder of 'nas-ext search' with its journal.jsonl")
+        problem = "contains no search" if folder.is_dir() else "is not a folder"
+        raise DataError(f"{folder} {problem}; expected the --out folder of 'nas-ext search' with its journal.jsonl")
     evaluations = read_jsonl(journal)
     if not evaluations:
-        raise DataError(f"{journal} holds no evaluation yet; wait for the first ones")
+        raise DataError(f"{journal} contains no evaluation yet; wait for the first one")
     with damaged(folder):
         for evaluation in evaluations:
             evaluation["search"], evaluation["metrics"].items()
@@ -191,20 +190,20 @@ def read_run(folder: str | Path) -> SearchRun:
 
 @contextmanager
 def damaged(folder: str | Path) -> Iterator[None]:
-    """Convert Python errors from a damaged run folder to `DataError`."""
+    """Convert Python errors from damaged files to `DataError`."""
     try:
         yield
     except NasExtError:
         raise
     except (AttributeError, KeyError, IndexError, OverflowError, TypeError, ValueError) as error:
         raise DataError(
-            f"a file of {folder} is not as a search writes it ({type(error).__name__}: {error}); restore it, or give"
-            " the folder of another run"
+            f"a file in {folder} is damaged ({type(error).__name__}: {error}); restore it, or give the folder of"
+            " another search"
         ) from error
 
 
 def limit_label(search: str) -> str:
-    """Return a search's display name: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
+    """Return a search's displayed name: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
     if search == "unlimited":
         return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
@@ -214,7 +213,7 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """Return a row per finalist, cheapest first, with predicted and measured latency, and all ``genes`` if set."""
+    """Return a row per finalist, sorted by cost; ``genes`` adds a column with all genes."""
     rows = []
     others = [name for name in (*run.costs, *run.others) if name not in UNITS]
     first = next(iter(run.costs), run.metric)
@@ -253,14 +252,14 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
 
 
 def searched_genes(run: SearchRun) -> list[str]:
-    """Return genes with more than one option; all genes if the space is unknown."""
+    """Return the genes with more than one option."""
     if run.space is None:
         return list(dict.fromkeys(name for evaluation in run.evaluations for name in evaluation.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
 def differing_genes(run: SearchRun) -> dict[str, str]:
-    """Return finalist -> differing genes in one line; common ones under ``all of them``."""
+    """Return finalist -> genes that differ between finalists; equal genes are under ``all of them``."""
     searched, genes = searched_genes(run), {finalist["key"]: finalist["genes"] for finalist in run.finalists}
     order = [row["architecture"] for row in finalists_table(run).rows]
     networks = {key: {name: genes[key][name] for name in searched if name in genes[key]} for key in order}
@@ -278,7 +277,7 @@ def differing_genes(run: SearchRun) -> dict[str, str]:
 
 
 def finalists_text(run: SearchRun) -> str:
-    """Return the finalists as terminal text, with files and differing genes."""
+    """Return the finalists as text for a terminal."""
     files = {finalist["key"]: finalist.get("file", finalist["key"]) for finalist in run.finalists}
     head = "Finalists by file, with the genes that differ:" if len(files) > 1 else "The finalist's file and genes:"
     lines = [f"{run.folder / files[key]}  {genes}" for key, genes in differing_genes(run).items() if key in files]
@@ -286,7 +285,7 @@ def finalists_text(run: SearchRun) -> str:
 
 
 def limit_notes(run: SearchRun) -> list[str]:
-    """Return a sentence per search whose best architecture by prediction exceeds a limit when measured."""
+    """Return a sentence per search whose best architecture exceeds a limit when measured."""
     notes = []
 
     def milliseconds(finalist: Mapping[str, Any]) -> float:
@@ -346,14 +345,14 @@ def fingerprints_of(run: SearchRun) -> dict[str, Any]:
 
 
 def started(run: SearchRun) -> str:
-    """Return the minute of the first evaluation; empty if unknown."""
+    """Return the start time to the minute; empty if unknown."""
     if not run.sessions:
         return ""
     return datetime.fromisoformat(run.sessions[0]["started"]).strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 def took(run: SearchRun) -> str:
-    """Return the duration of all sessions; empty if unknown."""
+    """Return the total duration of all sessions; empty if unknown."""
     if not run.sessions:
         return ""
     minutes, seconds = divmod(round(sum(session["seconds"] for session in run.sessions)), 60)

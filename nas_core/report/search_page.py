@@ -1,4 +1,4 @@
-"""Page of a search, and its tables and pictures."""
+"""HTML page of a search, with its tables and pictures."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
-"""Longest interval between two pages."""
+"""Longest interval between two updates, in seconds."""
 _FEWEST = 10
-"""Fewest evaluations for a rank correlation."""
+"""Smallest number of evaluations for a rank correlation."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
@@ -53,7 +53,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
-        SpaceError, ArchitectureError: evaluations are of another space.
+        SpaceError, ArchitectureError: architectures are not of the run's search space.
     """
     run = read_run(folder)
     with damaged(folder):
@@ -86,7 +86,12 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write a search's page after each change until the search ends or stops."""
+    """Write the report again after each change, until the search ends or stops.
+
+    Args:
+        every_s: seconds between checks.
+        tell: function that receives a line per report.
+    """
     folder = Path(folder)
     last: object = None
     while True:
@@ -113,12 +118,12 @@ class RunProgress:
     """Progress of a search."""
 
     state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs it. ``unknown``: another program or machine may run it."""
+    """``stopped``: no process runs it; ``unknown``: another machine may run it."""
     evaluations: int
     most: int | None
-    """Largest final number of evaluations; None: unknown."""
+    """Largest number of evaluations; None if unknown."""
     left_s: float | None
-    """Estimated remaining seconds; None: unknown."""
+    """Estimated remaining seconds; None if unknown."""
 
     @property
     def counted(self) -> str:
@@ -133,7 +138,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress by the folder's lock, log and journal."""
+    """Return the progress of a search, from the lock, log and journal in its folder."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left_s = None, None
     if log is not None:
@@ -161,11 +166,15 @@ class Evaluations(Points):
     """Evaluations of one or several searches."""
 
     numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(run index, architecture key) -> row of its first evaluation."""
+    """(run index, architecture key) -> row index."""
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
-    """Return the evaluations of one run, or of several with their names."""
+    """Return the evaluations of runs as a page table.
+
+    Args:
+        names: names of the runs, for a further column.
+    """
     metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
     rows: list[Row] = []
     numbers: dict[tuple[int, str], int] = {}
@@ -198,7 +207,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
 
 
 def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
-    """Return the row of the best finalist, or else of the best evaluation."""
+    """Return the row index of the best finalist; without finalists, of the best evaluation."""
     sign = -1.0 if runs[0].maximised else 1.0
     scored = [
         (not entry.get("best_of"), sign * value, points.numbers.get((place, str(entry.get("key"))), 0))
@@ -212,7 +221,12 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
-    """Return a run's or one search's evaluations that have cost and objective."""
+    """Return points (cost, metric) of a run.
+
+    Args:
+        place: index of the run in ``points``.
+        search: only evaluations of this search.
+    """
     triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
@@ -224,7 +238,7 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
-    """Return the finalists, labelled with searches whose best they are or whose limits their measurements exceed."""
+    """Return the finalists, labelled with searches whose best they are or whose limits they exceed."""
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
@@ -280,7 +294,7 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> |Kendall's tau| over all evaluations; layer genes enter by their mean."""
+    """Return metric -> gene -> |Kendall's tau|; genes with a value per layer are averaged."""
     space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
         evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
@@ -311,7 +325,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 
 def baselines_table(run: SearchRun) -> Table:
-    """Return a row per baseline, cheapest first, with the best evaluation at no more cost."""
+    """Return a row per baseline, with the best evaluation of at most the same cost."""
     metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     cost = next(iter(run.costs), run.metric)
     best = min if not run.maximised else max
@@ -365,7 +379,7 @@ def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
 
 
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
-    """Return flat records of evaluations, all with the same keys; the objective precedes other metrics."""
+    """Return a flat dictionary per evaluation."""
     metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
     metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})

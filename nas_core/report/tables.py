@@ -22,12 +22,12 @@ class Column:
     key: str
     """Key in rows; also the column's name in CSV."""
     header: str
-    """Title with unit."""
+    """Title, with unit."""
     spec: str = ""
-    """Number format (``.2f``); such columns align right."""
+    """Number format, such as ``.2f``; aligned right."""
 
     def text(self, value: Any) -> str:
-        """Return a value as text, ``-`` if missing or not finite."""
+        """Return a value as text; ``-`` if it is missing or not finite."""
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return MISSING
         return format(value, self.spec) if isinstance(value, int | float) else str(value)
@@ -35,22 +35,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; a missing key is a missing value."""
+    """Table; a key missing in a row is an empty cell."""
 
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def without_empty_columns(self) -> Table:
-        """Return the table without columns that have no value."""
         used = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
         return Table(used, self.rows)
 
     def cells(self) -> list[list[str]]:
-        """Return all values as text, without the header."""
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
 
     def text(self) -> str:
-        """Return aligned columns with header and rule."""
+        """Return aligned plain text."""
         lines = [[column.header for column in self.columns], *self.cells()]
         widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns))]
         lines.insert(1, ["-" * width for width in widths])
@@ -61,7 +59,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Return comma-separated values with full precision; missing ones are empty."""
+        """Return CSV with unrounded numbers."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.key for column in self.columns])
@@ -72,7 +70,9 @@ class Table:
 
 
 def describe(architecture: Architecture) -> str:
-    """Return all genes in one line: ``encoder: embed_dim 128, ffn_dim 512/384; ..``, equal layers as ``512x6``."""
+    """Return all genes in one line, such as ``encoder: embed_dim 128, ffn_dim 512/384``; three equal layers are
+    ``512x3``.
+    """
     groups: dict[str, list[str]] = {}
     for name, gene in architecture.items():
         side, _, short_name = name.rpartition(".")

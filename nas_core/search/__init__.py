@@ -1,4 +1,4 @@
-"""Architecture search: strategies, constraints, Pareto archive, resumable runs."""
+"""Architecture search: strategies, constraints, Pareto archive and resumable runs."""
 
 from typing import TYPE_CHECKING
 

@@ -35,23 +35,23 @@ class Entry:
 
 
 class ParetoArchive:
-    """Non-dominated architectures, sorted by the objectives, then by key.
+    """Pareto front of architectures.
 
-    All objectives are minimised. Architectures with equal values are all kept. The order of additions has no effect.
+    All objectives are minimised. Architectures with equal values are all kept.
 
     Args:
-        objectives: metric names, e.g. ``("loss", "latency_ms", "params_m")``.
+        objectives: metric names, such as ``("loss", "latency_ms", "params_m")``.
     """
 
     def __init__(self, objectives: Sequence[str]) -> None:
         if not objectives or len(set(objectives)) != len(objectives):
-            raise ConfigError(f"objectives are {list(objectives)}; expected one or more different names")
+            raise ConfigError(f"objectives are {list(objectives)}; expected one or more different metric names")
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
         self._values = np.empty((0, len(self.objectives)))
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
-        """Add an architecture; return False if it is dominated, present or lacks a finite objective."""
+        """Add an architecture; return False if it is dominated, already present, or lacks a finite objective."""
         vector = np.array(self.vector(metrics))
         if architecture in self._entries or not np.isfinite(vector).all():
             return False
@@ -66,12 +66,12 @@ class ParetoArchive:
         return True
 
     def vector(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
-        """Return the objectives' values, NaN for missing ones."""
+        """Return the objectives' values; NaN if one is missing."""
         return tuple(float(metrics.get(name, math.nan)) for name in self.objectives)
 
     @property
     def entries(self) -> list[Entry]:
-        """Pareto front, sorted."""
+        """Entries sorted by objectives, then by architecture key."""
         return sorted(self._entries.values(), key=lambda entry: (self.vector(entry.metrics), entry.architecture.key))
 
     def __len__(self) -> int:
@@ -81,12 +81,11 @@ class ParetoArchive:
         return iter(self.entries)
 
     def save(self, path: str | Path) -> None:
-        """Write the entries as CSV."""
         write_table(path, self.entries, self.objectives)
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Write entries as CSV: key, metrics (those in ``first`` lead), genes with space-separated layers."""
+    """Write a CSV table with key, metrics (``first`` ones first) and genes of each architecture."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

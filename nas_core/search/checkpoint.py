@@ -1,4 +1,4 @@
-"""Search of a trained supernet, the service behind ``nas-ext search``."""
+"""Search for subnets of a trained supernet; implements ``nas-ext search``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""Names of limits. Each latency limit is a separate search; other limits apply to all searches."""
+"""Names of limits. Each latency limit is a separate search; the other limits hold in all searches."""
 _LATENCY = LIMITS[:2]
 
 
@@ -47,55 +47,60 @@ class SearchSettings:
     checkpoint: Path
     """Checkpoint of a trained supernet."""
     out: Path
-    """Run folder; an interrupted search in it is continued."""
+    """Run folder; a search interrupted in it is resumed."""
     latency_model: Path | None = None
-    """Model of 'nas-ext latency fit'."""
+    """File written by 'nas-ext latency fit'."""
     limit: Mapping[str, Any] = field(default_factory=dict)
-    """Largest value allowed, by name: latency_ms, latency_share (of the largest network's latency, such as 0.5),
-    params_m (millions), flops_g (billions), memory_mb (weights and activations), cache_mb (of decoding; both in 10^6
-    bytes); repeatable; several latencies are several searches."""
+    """Largest value allowed, by name: latency_ms, latency_share (fraction of the largest network's latency, such as
+    0.5), params_m (millions), flops_g (billions), memory_mb (weights and activations), cache_mb (decoding cache), both
+    in 10^6 bytes; repeatable; each latency is a separate search.
+    """
     workload: Mapping[str, Any] = field(default_factory=dict)
-    """Setting at which memory and cache are counted: source_length, target_length, beam, batch; repeatable; default:
-    that of the latency model."""
+    """Setting for limits of memory_mb and cache_mb: source_length, target_length, beam, batch; repeatable; default: as
+    in the latency model.
+    """
     data: Path | None = None
-    """Data folder; default: the one the supernet was trained on."""
+    """Data folder; default: the supernet's training data."""
     valid_subset: str = "valid"
     """Split whose loss is minimised."""
     valid_sentences: int | None = None
-    """Number of its sentences to evaluate; default: all."""
+    """Number of sentences of the split to evaluate; default: all."""
     strategy: str = "evolution"
-    """Search strategy, a name of the list above."""
+    """Search strategy, from the list above."""
     set: Mapping[str, Any] = field(default_factory=dict)
-    """Setting of the strategy, a name of the lists above; repeatable."""
+    """Option of the strategy, from the lists above; repeatable."""
     seed: int = 0
     """Random seed of the search."""
     finalists: int = 8
     """Number of architectures chosen at the end."""
     placements: bool = False
-    """Compare with baseline placements of attention: every layer, every second one, the first, the last."""
+    """Also evaluate baselines: another kind of attention in every layer, every second layer, the first or the last
+    ones.
+    """
     calibration: Path | None = None
-    """File of 'nas-ext lab calibrate'; its estimate is optimised."""
+    """File written by 'nas-ext lab calibrate'; its estimate of the quality after training from scratch is optimised."""
     further_supernet: tuple[Path, ...] = ()
-    """Further supernet of a calibration with several, all but the first; repeatable."""
+    """Second or later supernet of the calibration; repeatable."""
     train_next: int = 4
-    """Number of networks to train next that a calibration chooses."""
+    """With a calibration: number of networks to suggest for training."""
     measure: bool = True
-    """Measure the finalists' latency on this machine."""
+    """Measure the latency of the best architectures on this machine."""
     device: str = "cpu"
-    """Device of the evaluations: cpu, cuda, cuda:1; or cuda:0,cuda:1, one process each."""
+    """Device of the evaluations: cpu, cuda, cuda:1; cuda:0,cuda:1 starts one process each."""
     precision: str = field(default=PRECISIONS[0], metadata={"choices": PRECISIONS})
     """Precision of the evaluations."""
     executor: str = field(default=EXECUTORS[0], metadata={"choices": EXECUTORS})
-    """local: this process; submitit: jobs, each of which opens the model."""
+    """local: evaluate in this process; submitit: evaluate in jobs."""
     job: Mapping[str, Any] = field(default_factory=dict)
-    """Setting of submitit's jobs, a name of the list above; repeatable."""
+    """Setting of submitit's jobs, from the list above; repeatable."""
     storage: str | None = None
     """Optuna storage for a search by several workers with the same command: a URL such as sqlite:///search.db or
-    postgresql://user@host/name, or a journal file."""
+    postgresql://user@host/name, or a journal file.
+    """
     study: str | None = None
-    """Name of the search in the storage."""
+    """Name of the search in the Optuna storage."""
     lost_after_s: float = 120.0
-    """With a storage: seconds without a heartbeat after which a worker is lost."""
+    """With storage: seconds without a heartbeat after which a worker counts as lost."""
 
     def __post_init__(self) -> None:
         positive = Range(1)
@@ -105,20 +110,24 @@ class SearchSettings:
             checked_value(self.valid_sentences, int, "valid_sentences", positive)
         object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
         if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
-            raise ConfigError(f"limit {latency} needs a latency model; 'nas-ext latency collect' and 'fit' make one")
+            raise ConfigError(
+                f"limit {latency} needs a latency model; create one with 'nas-ext latency collect' and 'nas-ext latency"
+                " fit'"
+            )
         if self.further_supernet and not self.calibration:
-            raise ConfigError("further_supernet needs calibration; give a file of 'nas-ext lab calibrate'")
+            raise ConfigError("further_supernet needs calibration; give a file written by 'nas-ext lab calibrate'")
         if self.valid_subset.startswith("test"):
             raise ConfigError(
-                f"valid_subset {self.valid_subset}: a search leaves test data for a later test; give valid"
+                f"valid_subset is {self.valid_subset}; a search must not use test data, give a validation split such as"
+                " valid"
             )
         if self.workload and not any(name in self.limit for name in MEMORY):
-            raise ConfigError(f"workload is for limits of {' or '.join(MEMORY)}; give such a limit, or leave it out")
+            raise ConfigError(f"workload has no effect without a limit of {' or '.join(MEMORY)}; add one, or omit it")
         check_shared(self.storage, self.study, self.executor, self.device)
 
     @property
     def evaluated_on(self) -> dict[str, Any]:
-        """Data options of :func:`nas_core.supernet.open_supernet`."""
+        """Data options for :func:`nas_core.supernet.open_supernet`."""
         from nas_core.search.calibration.files import evaluation_settings
 
         return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
@@ -129,7 +138,7 @@ def _limit(name: str, value: Any) -> tuple[float, ...]:
         raise unknown_choice("limit", name, LIMITS)
     values = value if isinstance(value, list | tuple) else [value]
     if len(values) != 1 and name not in _LATENCY:
-        raise ConfigError(f"limit {name} is {list(values)}; expected one number, which holds for all searches")
+        raise ConfigError(f"limit {name} is {list(values)}; expected one number; only latency limits can be several")
     allowed = Range(0, 1 if name == "latency_share" else math.inf, (0,))
     numbers = []
     for number in values:
@@ -140,10 +149,10 @@ def _limit(name: str, value: Any) -> tuple[float, ...]:
 
 
 class CheckpointEvaluation:
-    """Evaluated, computed, predicted and estimated metrics of a supernet's architectures.
+    """Metrics of a supernet's architectures: evaluated, computed, and predicted by a latency model.
 
     Args:
-        calibration: its estimate is added.
+        calibration: adds its estimate of the quality after training from scratch.
         further: the calibration's other supernets.
     """
 
@@ -160,12 +169,12 @@ class CheckpointEvaluation:
     def __call__(
         self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
     ) -> dict[str, float]:
-        """Return all metrics; ``report`` receives the evaluated share of the data and its metrics."""
+        """Return all metrics; ``report`` receives the evaluated fraction of the data and the metrics so far."""
         evaluated = self.supernet.evaluate(architecture, *([report] if report else []))
         return self.calibrated(architecture, {**self.on_paper(architecture), **evaluated})
 
     def on_paper(self, architecture: Architecture) -> dict[str, float]:
-        """Return the metrics that need no evaluation: costs and predicted latency."""
+        """Return the metrics that need no evaluation: parameters, FLOPs and predicted latency."""
         metrics = {name: cost(architecture) for name, cost in self.costs.items()}
         if self.latency is not None:
             metrics["latency_ms"] = float(self.latency.predict(architecture)[0])
@@ -178,7 +187,7 @@ class CheckpointEvaluation:
         return {**metrics, **calibrated_metrics(self.calibration, architecture, [metrics, *others])}
 
     def calibrated_many(self, evaluate_many: EvaluateMany) -> EvaluateMany:
-        """Wrap ``evaluate_many`` to add the calibration's estimates."""
+        """Return a function like ``evaluate_many`` that adds the calibration's estimates."""
 
         def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
             for architecture, outcome in zip(architectures, evaluate_many(architectures), strict=True):
@@ -188,9 +197,9 @@ class CheckpointEvaluation:
 
 
 def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
-    """Search a trained supernet, measure the finalists and choose networks to train next.
+    """Search for subnets of a trained supernet, measure the best ones, and suggest networks to train next.
 
-    The run folder is that of :func:`nas_core.search.search`; the same settings continue an interrupted search.
+    The run folder is that of :func:`nas_core.search.search`. The same settings resume an interrupted search.
 
     Raises:
         NasExtError: settings contradict each other, no architecture meets the limits, or evaluations keep failing.
@@ -280,7 +289,7 @@ class _CheckpointSearch:
         calibration = load_calibration(path, supernet.space)
         check_provenance(calibration, path, [self.settings.checkpoint, *further], options)
         if further and not self.here:
-            raise ConfigError("several supernets are evaluated in one process; leave out executor and further devices")
+            raise ConfigError("further_supernet needs evaluation in this process; give executor local and one device")
         return calibration, [open_supernet(path, **options) for path in further]
 
     def _strategies(self) -> tuple[list[Constraint], dict[str, Strategy]]:
@@ -295,8 +304,8 @@ class _CheckpointSearch:
         kind, objectives = STRATEGIES.get(settings.strategy), [quality, *(["latency_ms"] if model else self.costs)]
         if kind.multi_objective and len(objectives) < 2:
             raise ConfigError(
-                f"strategy {settings.strategy} needs a metric besides {quality}, and space {self.space.name!r} has no"
-                " formulas of costs; give a latency model"
+                f"strategy {settings.strategy} needs a second metric besides {quality}, but parameters and FLOPs cannot"
+                f" be computed for search space {self.space.name!r}; give a latency model"
             )
         strategies: dict[str, Strategy] = {}
         for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
@@ -317,18 +326,18 @@ class _CheckpointSearch:
         return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
 
     def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
-        """Return latency limits in ms; shares are of the largest network's latency."""
         limit = self.settings.limit
         limits = list(limit.get("latency_ms", ()))
         for share in limit.get("latency_share", ()):
             largest_ms = float(model.predict([self.space.largest()])[0])
             limits.append(math.ceil(share * largest_ms * 1e4) / 1e4)
-            self.log(f"limit latency_share={share:g}: {limits[-1]:.4g} ms, of {largest_ms:.4g} for the largest network")
+            self.log(
+                f"limit latency_share={share:g} is {limits[-1]:.4g} ms; the largest network takes {largest_ms:.4g} ms"
+            )
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:
-        """Return the workload of memory limits, from settings, the supernet's task or the latency model, in this
-        priority."""
+        # for memory limits, from the settings, the supernet's task or the latency model, in this priority
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):

@@ -1,4 +1,4 @@
-"""Hard constraints: predicted metrics with a limit."""
+"""Constraints on predicted metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
 PredictRows = Callable[[Rows], NDArray[np.floating]]
-"""Function that predicts a metric ``(n,)`` of rows of option indices ``(n, slots)``."""
+"""Function that predicts a metric ``(n,)`` from architectures as option indices ``(n, slots)``."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,26 @@ class Constraint:
     """Constraint ``metric <= limit`` on a predicted metric; NaN violates it.
 
     Raises:
-        ConstraintError: the limit is not positive, or a prediction is not of shape ``(n,)``.
+        ConstraintError: the limit is not positive.
     """
 
     name: str
-    """Metric with its unit: ``latency_ms``, ``params_m``, ``flops_g``."""
+    """Metric, with its unit: ``latency_ms``, ``params_m``, ``flops_g``."""
     limit: float
-    """In the metric's unit."""
+    """Largest allowed value, in the metric's unit."""
     predict_rows: PredictRows
     together: int = 0
-    """Batch size of a slow predictor, called for no more rows than needed; 0: fast."""
+    """Batch size of a slow predictor; 0 if the predictor is fast."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):
-            raise ConstraintError(f"limit of {self.name} is {self.limit}; expected a number above 0")
+            raise ConstraintError(f"the limit of {self.name} is {self.limit}; expected a number above 0")
 
     @classmethod
     def per_architecture(
         cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
     ) -> Constraint:
-        """Return a constraint on a function of one architecture; cached, but much slower than one of rows."""
+        """Return a constraint whose predictor takes one architecture; predictions are cached."""
         cache: dict[bytes, float] = {}
 
         def predict_rows(rows: Rows) -> NDArray[np.floating]:
@@ -56,11 +56,15 @@ class Constraint:
 
     @property
     def label(self) -> str:
-        """Name such as ``latency_ms<=8``."""
+        """Constraint as text, such as ``latency_ms<=8``."""
         return f"{self.name}<={self.limit:g}"
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the predicted metric ``(n,)``."""
+        """Return the predicted metric ``(n,)`` of architectures ``(n, slots)``.
+
+        Raises:
+            ConstraintError: the predictor returns another shape.
+        """
         if not len(rows):
             return np.zeros(0)
         step = self.together or len(rows)
@@ -78,11 +82,11 @@ class Constraint:
 
 
 Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Architecture], float], float]]
-"""Constraints, or ``metric -> (function of one architecture, limit)``."""
+"""Constraints, or a dictionary: metric -> (function of one architecture, largest value allowed)."""
 
 
 def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:
-    """Return limits of any form as constraints."""
+    """Convert limits to a tuple of constraints."""
     if isinstance(limits, Constraint):
         return (limits,)
     try:
@@ -94,27 +98,28 @@ def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]
         constraints = (limits,)  # type: ignore[assignment]
     if wrong := [item for item in constraints if not isinstance(item, Constraint)]:
         raise ConstraintError(
-            f"{wrong[0]!r} is no limit; expected constraints, or a dictionary: metric -> (function of an architecture,"
-            " largest value allowed)"
+            f"{wrong[0]!r} is not a constraint; expected Constraint objects, or a dictionary: metric -> (function of an"
+            " architecture, largest value allowed)"
         )
     return constraints
 
 
 class InfeasibleError(ConstraintError):
-    """Error if no architecture meets the limits."""
+    """No architecture meets the limits."""
 
     acceptance: float
-    """Share of distinct candidates that met all limits."""
+    """Fraction of tried architectures that meet all limits."""
     bounds: dict[str, float]
-    """Smallest value of each constrained metric."""
+    """Metric -> smallest value of the tried architectures."""
     closest: Architecture
-    """Architecture with the smallest :func:`violation`."""
+    """Tried architecture with the smallest :func:`violation`."""
 
 
 def violation(constraints: Sequence[Constraint], values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the sum ``(n,)`` over constraints of max(0, (value - limit) / limit).
+    """Return the sum ``(n,)`` over constraints of max(0, value / limit - 1); 0 is feasible.
 
-    0 is feasible; a NaN prediction is an infinite violation.
+    Args:
+        values: predictions ``(n,)`` for each constraint; NaN gives infinity.
     """
     total = np.zeros(len(values[0]) if values else 0)
     for constraint, value in zip(constraints, values, strict=True):

@@ -1,4 +1,4 @@
-"""Search in this process: runs strategies, keeps results on disk, continues interrupted runs."""
+"""Search in this process, with results on disk."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Name of the baselines' search in the journal."""
+"""Name in the journal for evaluations of baselines."""
 
 MAX_FAILURES = 10
-"""Consecutive failures after which a search stops."""
+"""Number of consecutive failed evaluations that stops a search."""
 
 Metrics = dict[str, float | None]
 Evaluate = Callable[[Architecture], Mapping[str, Any] | float]
@@ -54,30 +54,31 @@ class SearchResult:
 
     archive: ParetoArchive
     best: dict[str, Entry]
-    """Best architecture by name of the search, whichever search evaluated it; absent if none succeeded."""
+    """Name of a search -> best architecture; absent if all evaluations failed."""
     finalists: list[Finalist]
-    """Best architecture of each search, then architectures spaced along the Pareto front."""
+    """Best architecture of each search, then others spaced evenly along the Pareto front."""
     evaluations: int
-    """Number of evaluations, including interrupted runs."""
+    """Number of evaluated architectures, earlier sessions included."""
     saved: int
-    """Number of evaluations saved by the cache."""
+    """Number of evaluations saved because a result existed."""
     replayed: int
-    """Number of evaluations read from the journal."""
+    """Number of results read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
-    """Metrics of every architecture; failed ones lack some."""
+    """Architecture -> metrics; a failed evaluation lacks some metrics."""
     to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, with a calibration: ``key``, estimate and cost."""
+    """Networks to train next, with ``key``, estimated metric and cost; empty without a calibration."""
 
     @property
     def winner(self) -> Entry:
-        """Best architecture of a run with one search.
+        """Best architecture, if there was one search.
 
         Raises:
-            ConfigError: there were several searches; see :attr:`best`.
+            ConfigError: there were several searches; use :attr:`best`.
         """
         if len(self.best) != 1:
             raise ConfigError(
-                f"the run has several searches; take the best of one: best[{'] or best['.join(map(repr, self.best))}]"
+                f"the run has {len(self.best)} searches; choose the result of one:"
+                f" best[{'] or best['.join(map(repr, self.best))}]"
             )
         return next(iter(self.best.values()))
 
@@ -97,35 +98,37 @@ def search(
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> SearchResult:
-    """Run strategies one after the other on one cache of evaluations.
+    """Run search strategies one after the other; each architecture is evaluated once.
 
     Example:
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
         >>> search(strategy, error).winner.architecture
 
-    The run folder holds ``config.yaml``, ``journal.jsonl`` (one line per evaluation), ``state.json`` (progress),
-    ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same settings continue an
-    interrupted run, with identical files except ``search.log`` and ``sessions.json``, which hold times.
+    The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
+    (progress), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same call resumes
+    an interrupted run and writes identical files, except ``search.log`` and ``sessions.json``, which contain times.
 
     Args:
-        strategies: one strategy, several over one space by name, or a list, named by their limits.
-        evaluate: architecture -> metrics, or the one minimised number. Exceptions are failed evaluations, except
-            `NasExtError`, which ends the search.
-        evaluate_many: replacement for ``evaluate``: architectures -> outcomes, in order.
+        strategies: one strategy, a dictionary name -> strategy, or a list of strategies, named by their limits.
+        evaluate: function that returns an architecture's metrics, or the minimised metric as a number. A `NasExtError`
+            ends the search; other exceptions are failed evaluations.
+        evaluate_many: alternative to ``evaluate``: function that returns the metrics of several architectures, in
+            order.
         together: batch size of ``evaluate_many``.
-        at_once: number of simultaneous evaluations, for time estimates; default: all.
-        out_dir: run folder; None: nothing is kept.
-        objectives: metrics of the Pareto archive; default: those of the strategies and the limits.
-        finalists: number of finalists, at least the best of each search.
-        given: name -> baseline, evaluated before the searches.
-        settings: other settings that affect the result, compared when a run is continued.
-        notes: other content of ``config.yaml``.
+        at_once: number of simultaneous evaluations, for time estimates; default: ``together``.
+        out_dir: run folder; None keeps no files.
+        objectives: metrics of the Pareto front; default: the strategies' objectives and the limited metrics.
+        finalists: number of architectures chosen at the end, the best of each search included.
+        given: name -> baseline architecture, evaluated first.
+        settings: further settings that must be equal when a run is resumed.
+        notes: further content of ``config.yaml``, which may change.
+        progress: print progress to stderr.
 
     Raises:
         ConstraintError: no architecture meets the limits.
-        ConfigError: the folder holds a run with other settings or is in use; arguments contradict each other.
-        DataError: the folder's content is damaged.
-        NasExtError: evaluations keep failing.
+        ConfigError: arguments contradict each other, or the folder is in use or contains a run with other settings.
+        DataError: a file of the run folder is damaged.
+        NasExtError: 10 consecutive evaluations failed, or all.
     """
     named = _named(strategies)
     if together < 1:
@@ -134,7 +137,7 @@ def search(
     metric = metrics.pop() if len(metrics) == 1 else ""
     evaluator = functools.partial(_evaluate_each, evaluate, metric) if evaluate else evaluate_many
     if evaluator is None or (evaluate and evaluate_many):
-        raise ConfigError("a search needs either evaluate or evaluate_many, and only one of them")
+        raise ConfigError("search got both or none of evaluate and evaluate_many; expected one of them")
     for strategy in named.values():
         strategy.start()
     with (
@@ -151,14 +154,14 @@ def _named(strategies: Strategies) -> dict[str, Strategy]:
         members = [strategies] if isinstance(strategies, Strategy) else list(strategies)
         named = {" ".join(c.label for c in member.proposals.constraints) or "unlimited": member for member in members}
         if len(named) < len(members):
-            raise ConfigError("two of the strategies have the same limits; give a dictionary: name -> strategy")
+            raise ConfigError("two strategies of the list have the same limits; give a dictionary: name -> strategy")
     if not named:
-        raise ConfigError("no strategy to run; give at least one")
+        raise ConfigError("the search has no strategy; give at least one")
     for name, strategy in named.items():
         if strategy.finished or strategy.waiting or strategy.best():
-            raise ConfigError(f"the strategy of {name!r} has searched before; make a new one for each search")
+            raise ConfigError(f"the strategy of {name!r} was used in an earlier search; create a new one")
     if any(strategy.space != next(iter(named.values())).space for strategy in named.values()):
-        raise ConfigError("the strategies have different search spaces; run one search per space")
+        raise ConfigError("the strategies have different search spaces; run a separate search for each space")
     return named
 
 
@@ -223,8 +226,8 @@ class _Engine:
         with Journal(self.folder / "journal.jsonl") as self.journal:
             if self.journal.replaying and not config.exists():
                 raise DataError(
-                    f"{self.folder} holds evaluations but no config.yaml with their settings; restore it, or give"
-                    " another folder"
+                    f"{self.folder} contains a journal of evaluations but no config.yaml with their settings; restore"
+                    " config.yaml, or give another folder"
                 )
             keys = {name: architecture.key for name, architecture in given.items()}
             settle_config(
@@ -279,7 +282,6 @@ class _Engine:
         self._flush_failures()
 
     def _results(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield metrics in order: from another search, the journal, or an evaluation."""
         new = [architecture for architecture in architectures if architecture not in self.results]
         replayed: list[Metrics] = []
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
@@ -295,7 +297,6 @@ class _Engine:
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield metrics once journaled; failures are written with the next success or at the end."""
         if not architectures:
             return
         self.progress.begin()
@@ -321,9 +322,9 @@ class _Engine:
         self.failures.append((name, architecture, metrics, problem))
         if len(self.failures) >= MAX_FAILURES:
             before = len(self.results) + 1 - len(self.failures)
-            note = f" with the same settings: the {before} results before are kept" if self.kept else ""
+            note = f" with the same settings: the {before} earlier results are kept" if self.kept else ""
             raise NasExtError(
-                f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; mend the cause and"
+                f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; fix the cause and"
                 f" start again{note}"
             )
         return metrics
@@ -375,7 +376,7 @@ class _Engine:
             if entries:
                 best[name] = min(entries, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
         if not best:
-            where = f"see 'error' in {self.journal.path}" if self.kept else "with a folder, its journal says why"
+            where = f"see 'error' in {self.journal.path}" if self.kept else "give out_dir to record the reasons"
             raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
         allowed, front = evaluated, self.archive
         if self.given:  # baselines may be outside all limits

@@ -1,4 +1,4 @@
-"""Evaluations of a search in submitit jobs or on several local devices."""
+"""Evaluation of architectures in submitit jobs or on several local devices."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nas_core.space import Architecture
 from nas_core.workers import WorkerPool
 
 PER_DEVICE = 25
-"""Architectures per device in one batch."""
+"""Number of architectures per device in one batch."""
 
 OnPaper = Callable[[Architecture], Mapping[str, Any]]
 
 
 class SubmititExecutor:
-    """Evaluation in submitit jobs: ``evaluate_many`` of :func:`nas_core.search.search`.
+    """Evaluation in submitit jobs, for ``evaluate_many`` of :func:`nas_core.search.search`.
 
     Args:
         checkpoint: trained supernet, at the same path on all machines.
         options: options of :func:`nas_core.supernet.host.open_supernet`.
         folder: shared folder for the jobs' files.
-        on_paper: metrics computed here; the supernet's have priority.
+        on_paper: function that computes further metrics, such as parameters.
     """
 
     def __init__(
@@ -39,26 +39,25 @@ class SubmititExecutor:
         self._arguments = {"checkpoint": str(real_path(checkpoint)), "options": dict(options), "threads": jobs.cpus}
         self._on_paper = on_paper
         self.together = jobs.jobs * jobs.per_job
-        """Architectures per batch."""
+        """Number of architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield each architecture's metrics or failure, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(open_checkpoint, self._arguments, genes), self._on_paper)
 
 
 class DeviceExecutor:
-    """Evaluation on several devices: ``evaluate_many`` of :func:`nas_core.search.search`.
+    """Evaluation on several devices, for ``evaluate_many`` of :func:`nas_core.search.search`.
 
-    One process per device opens the supernet once. An architecture that ends two processes has failed. The context
-    manager ends all processes.
+    One process per device opens the supernet once. An architecture that crashes two processes counts as failed. Leaving
+    the context manager ends the processes.
 
     Example:
         >>> with DeviceExecutor("best.pt", "cuda:0,cuda:1") as evaluations:
         ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
 
     Args:
-        devices: see :func:`nas_core.device.usable_devices`; ``cpu,cpu`` is two processes.
+        devices: names separated by commas; ``cpu,cpu`` starts two processes.
         options, on_paper: as for :class:`SubmititExecutor`.
     """
 
@@ -79,7 +78,7 @@ class DeviceExecutor:
         self.at_once = len(names)
         """Number of simultaneous evaluations."""
         self.together = PER_DEVICE * len(names)
-        """Architectures per batch."""
+        """Number of architectures per batch."""
 
     def __enter__(self) -> DeviceExecutor:
         return self
@@ -91,7 +90,6 @@ class DeviceExecutor:
         self._pool.close()
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield each architecture's metrics or failure, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(genes), self._on_paper)
 
@@ -106,7 +104,7 @@ def _with_costs(
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes."""
+    """Open a supernet; return a function that evaluates a dictionary of genes."""
     import torch
 
     from nas_core.supernet.host import open_supernet
@@ -117,7 +115,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes; make the options' device current."""
+    """Open a supernet on ``options["device"]``; return a function that evaluates a dictionary of genes."""
     import torch
 
     from nas_core.device import device_index, usable_device

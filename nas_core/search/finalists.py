@@ -1,4 +1,4 @@
-"""Finalists of a search: selection, measurement against the limits, files."""
+"""Best architectures of a search: selection, latency measurement and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 FORMAT = "nas-ext/finalists"
 VERSION = 1
 TRIES = 4
-"""Largest number of further architectures measured above a limit."""
+"""Largest number of further architectures that may be measured above a limit."""
 
 Measure = Callable[[Sequence[Architecture]], Sequence[Mapping[str, Any]]]
 Evaluated = Mapping[Architecture, Mapping[str, float]]
@@ -38,7 +38,7 @@ class Finalist:
     """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     over_limit: tuple[str, ...] = ()
-    """Searches of which it is the best by prediction, but whose limits its measured latency exceeds."""
+    """Searches whose limits it meets by prediction but exceeds when measured."""
 
     @property
     def file(self) -> str:
@@ -58,7 +58,12 @@ class Finalist:
 
 
 def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: int) -> list[Finalist]:
-    """Return the best of each search, then architectures spaced evenly along the front, ``count`` in all."""
+    """Return the best architecture of each search, then others spaced evenly along the Pareto front.
+
+    Args:
+        best: name of a search -> best architecture.
+        count: number of architectures in all, at least those in ``best``.
+    """
     names: dict[Architecture, list[str]] = {}
     for name, entry in best.items():
         names.setdefault(entry.architecture, []).append(name)
@@ -75,7 +80,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with earlier measurements of the search, then other measured architectures."""
+    """Return the finalists with measurements of an earlier ``finalists.json``, then its other architectures."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -84,7 +89,7 @@ def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated:
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of ``finalists.json``; empty if it is missing or damaged."""
+    """Return the entries of ``finalists.json``; empty if the file is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
     except DataError:
@@ -105,18 +110,18 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
 
 @dataclass(frozen=True)
 class Goal:
-    """Objective and limits of one search."""
+    """Minimised metric and limits of one search."""
 
     metric: str
     limits: Mapping[str, float]
-    """Limited metric -> largest value allowed."""
+    """Metric -> largest value allowed."""
 
     def allows(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether evaluated and predicted metrics have the objective and meet the limits."""
+        """Return True if the metrics include the minimised one and meet the limits."""
         return self.metric in metrics and all(metrics.get(n, np.inf) <= limit for n, limit in self.limits.items())
 
     def missed(self, finalist: Finalist) -> list[str]:
-        """Return the limits that measurements exceed, on the machine of the limits."""
+        """Return the metrics whose measured values exceed the limits; empty if measured on another machine."""
         measured = finalist.measured if finalist.measured.get("same_machine") else {}
         return [name for name, limit in self.limits.items() if measured.get(name, -np.inf) > limit]
 
@@ -129,9 +134,10 @@ def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
 
 
 def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
-    """Return the finalists; the best of a search is the first one not measured above its limits.
+    """Update ``best_of`` and ``over_limit`` of the finalists by measurements.
 
-    Those before it name the search in ``over_limit``; if all exceed the limits, the search has no best.
+    The best of a search is the architecture with the lowest metric that was not measured above the limits. Better ones
+    get the name of the search in ``over_limit``.
     """
     selected = list(finalists)
     for name, goal in searches.items():
@@ -156,10 +162,14 @@ def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> 
 def measure_finalists(
     finalists: Sequence[Finalist], evaluated: Evaluated, searches: Mapping[str, Goal], measure: Measure
 ) -> list[Finalist]:
-    """Measure the finalists, and further candidates while the best of a search exceeds a limit.
+    """Measure the finalists; while the best one of a search exceeds a limit, measure further candidates.
 
-    The next candidate is the best architecture whose prediction meets the limits after correction by the error of those
-    above. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
+    A candidate must meet the limits after its predictions are corrected by the measured relative errors. At most
+    :data:`TRIES` candidates may exceed a limit. Earlier measurements are kept.
+
+    Args:
+        evaluated: metrics of all architectures of the searches.
+        measure: function that returns a dictionary per architecture.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:
@@ -173,7 +183,8 @@ def measure_finalists(
             candidate = _next_candidate(selected, above, evaluated, name, goal)
             if candidate is None:
                 break
-            _log.info("%s: %s was measured above, %s is measured next", name, above[-1].architecture.key, candidate.key)
+            key = above[-1].architecture.key
+            _log.info("%s: measured latency of %s exceeds the limit; measuring %s next", name, key, candidate.key)
             (record,) = measure([candidate])
             if not record:
                 break

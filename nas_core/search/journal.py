@@ -1,4 +1,4 @@
-"""Journal from which a search continues."""
+"""Settings file and evaluation journal of a search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return metrics for JSON, sorted by name; None for non-finite values."""
+    """Return metrics as numbers, sorted by name; None for values that are not finite numbers."""
     plain: dict[str, float | None] = {}
     for name in sorted(metrics):
         try:
@@ -35,10 +35,14 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
-    """Write settings to ``path`` (YAML), or compare them with an earlier run's; return True if there was one.
+    """Write the settings of a new run to a YAML file, or check that they equal those in the file; return True if it
+    existed.
 
     Args:
         notes: versions and paths, not compared.
+
+    Raises:
+        ConfigError: the file has other settings or is damaged.
     """
     if not path.exists():
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
@@ -54,16 +58,15 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
     old, new = (sorted(map(str, content.get("searches") or {})) for content in (before["settings"], settings))
     if old != new:
         before_names, names = (", ".join(map(repr, part)) or "no search" for part in (old, new))
-        raise ConfigError(f"{path.parent} holds a run of {before_names}, now it is {names}; {advice}")
+        raise ConfigError(f"{path.parent} contains the searches {before_names}, expected {names}; {advice}")
     check_same_settings(f"{path.parent} holds a search with", before["settings"], settings, advice)
     return True
 
 
 class Journal:
-    """Journal of a search: one JSON line per evaluation, first replayed, then appended to.
+    """Journal of a search: one JSON line per evaluation.
 
-    It is the whole state of a search: a resumed search starts anew with these results. The context manager locks the
-    run.
+    A resumed search starts anew and reads results from the journal first. The context manager locks the run folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,38 +93,44 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """True while recorded evaluations remain."""
+        """True while recorded evaluations remain to be read."""
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:
         if self.replaying:
             record = self._records[self.replayed]
             raise DataError(
-                f"{self.path}, line {self.replayed + 1} holds an evaluation of {record.get('key')} that this search"
-                " does not ask for: the journal was changed or made by another release; give another folder to search"
-                " anew"
+                f"{self.path}, line {self.replayed + 1} is an evaluation of {record.get('key')}, which this search does"
+                " not propose; the journal was edited or comes from another version; give another folder for a new"
+                " search"
             )
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
-        """Return the recorded metrics of the next evaluation; None at the end."""
+        """Return the next recorded metrics; None at the end of the journal.
+
+        Raises:
+            DataError: the next record is damaged or of another search or architecture.
+        """
         if self.replayed == len(self._records):
             return None
         record = self._records[self.replayed]
         if (record.get("search"), record.get("genes")) != (search, architecture.to_dict()):
             raise DataError(
-                f"{self.path}, line {self.replayed + 1} holds the evaluation of {record.get('key')} for"
-                f" {record.get('search')!r}, but the search now asks for {architecture.key} for {search!r}: the journal"
-                " was changed or made by another release; give another folder to search anew"
+                f"{self.path}, line {self.replayed + 1} is the evaluation of {record.get('key')} for search"
+                f" {record.get('search')!r}, but the next architecture is {architecture.key} for search {search!r}; the"
+                " journal was edited or comes from another version; give another folder for a new search"
             )
         if not isinstance(record.get("metrics"), dict):
-            raise DataError(f"{self.path}, line {self.replayed + 1} has no metrics; give another folder to search anew")
+            raise DataError(
+                f"{self.path}, line {self.replayed + 1} has no metrics; give another folder for a new search"
+            )
         self.replayed += 1
         return plain_metrics(record["metrics"])
 
     def append(
         self, search: str, architecture: Architecture, metrics: Mapping[str, float | None], error: str | None = None
     ) -> None:
-        """Write one evaluation to disk, without times: equal runs have equal journals."""
+        """Append an evaluation, without times."""
         record: dict[str, Any] = {
             "index": self.replayed + self.written,
             "search": search,

@@ -1,4 +1,4 @@
-"""Constraints for named limits."""
+"""Constraints on latency, parameters, FLOPs and memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from nas_core.latency.by_genes.base import GeneLatencyModel
 
 MEMORY = ("memory_mb", "cache_mb")
-"""Limits that depend on a workload."""
+"""Limits that depend on the sequence lengths, the beam or the batch size."""
 
 Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """Return formulas of ``params_m`` and ``flops_g``; empty for unknown kinds of networks."""
+    """Return functions for ``params_m`` and ``flops_g`` of an architecture; empty if no network kind fits the space."""
     from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
@@ -28,10 +28,10 @@ def costs_on_paper(space: SearchSpace) -> Costs:
 
 
 def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
-    """Return formulas of ``memory_mb`` and ``cache_mb``; empty for unknown kinds of networks.
+    """Return functions for ``memory_mb`` and ``cache_mb`` of an architecture; empty if no network kind fits the space.
 
     Args:
-        workload: settings such as lengths and beam.
+        workload: settings such as ``{"source_length": 30, "beam": 5}``.
     """
     from nas_core.models.kind import fitting_kind  # imports torch
 
@@ -48,10 +48,11 @@ def cost_limits(
     formulas_later: bool = False,
     workload: Mapping[str, Any] | None = None,
 ) -> list[Constraint]:
-    """Return constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``; None is no limit.
+    """Return constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``.
 
     Args:
-        formulas_later: import the formulas, and torch, with the first architecture.
+        limits: metric -> largest value allowed; None means no limit.
+        formulas_later: import torch only with the first prediction.
     """
     constraints = []
     for name, limit in limits.items():
@@ -67,7 +68,7 @@ def cost_limits(
 def _formula(space: SearchSpace, name: str, workload: Mapping[str, Any] | None) -> Callable[[Architecture], float]:
     costs = memory_on_paper(space, workload) if name in MEMORY else costs_on_paper(space)
     if name not in costs:
-        raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
+        raise ConfigError(f"{name} cannot be computed for search space {space.name!r}; limit the latency instead")
     if name in MEMORY:
         costs[name](space.smallest())  # raises the error of a kind without a cache
     return costs[name]

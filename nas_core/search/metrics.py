@@ -1,4 +1,4 @@
-"""Labels, units and directions of known metrics."""
+"""Labels, units and directions of common metrics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Metric:
-    """Measured or predicted quantity of an architecture."""
+    """Metric with display settings."""
 
     name: str
     label: str
-    """Display name without unit."""
+    """Displayed name, without the unit."""
     unit: str = ""
-    """Unit; empty if unknown or none."""
+    """Empty if there is none or it is unknown."""
     larger_is_better: bool | None = None
     """None if unknown."""
     spec: str = ".4g"
@@ -22,7 +22,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """Label and unit: ``predicted latency (ms)``."""
+        """Label with unit, such as ``predicted latency (ms)``."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 
@@ -48,7 +48,7 @@ _KNOWN = {
 
 
 def metric_named(name: str, units: Mapping[str, str] | None = None) -> Metric:
-    """Return the metric of a name; ``units`` override its unit."""
+    """Return the label, unit and direction of a metric; ``units`` replace its unit."""
     metric = _KNOWN.get(name) or Metric(name, name, larger_is_better=False if name.endswith("_loss") else None)
     unit = (units or {}).get(name)
     return replace(metric, unit=str(unit)) if unit else metric

@@ -1,4 +1,4 @@
-"""Baseline placements of attention: every layer, every second one, the first or the last ones."""
+"""Baselines with another kind of attention in some layers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from nas_core.space.architecture import Gene
 from nas_core.supernet.elastic.kinds import attention_choices
 
 Place = Callable[[int, int], bool]
-"""Function ``(layer, number of layers)`` that returns True for another kind of attention."""
+"""Function ``(layer, number of layers)`` that returns True if the layer's attention is replaced."""
 
 
 def placements(space: SearchSpace) -> dict[str, Architecture]:
-    """Return name -> largest network with another kind of attention in some layers, for each kind."""
+    """Return name -> architecture: the largest network, with the attention of some layers replaced by another kind.
+
+    Raises:
+        ConfigError: the search space has only one kind of attention.
+    """
     choices, largest = attention_choices(space), space.largest()
     if not choices:
-        raise ConfigError(f"space {space.name!r} has one kind of attention; leave placements out")
+        raise ConfigError(f"search space {space.name!r} has only one kind of attention; leave out option placements")
     kinds = dict.fromkeys(str(kind) for choice in choices for row in choice.options for kind in row)
     places: dict[str, Place] = {
         "in every layer": lambda layer, layers: True,

@@ -1,4 +1,4 @@
-"""Progress of a search: bar, time estimates, log file."""
+"""Progress of a search: progress bar, remaining time and log file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nas_core.progress import duration
 LOG_EVERY_S = 60.0
 """Seconds between log lines."""
 FIRST, FIRST_S = 5, 20.0
-"""The first estimate follows after this number of evaluations, or after one evaluation and these seconds."""
+"""Number of evaluations, or seconds after the first evaluation, before the first time estimate."""
 REPORT_AGAIN = 1.5
-"""Increase in evaluation time after which the estimate is reported again."""
+"""Factor by which evaluations must slow down before a new time estimate is reported."""
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
@@ -32,16 +32,16 @@ clock = time.monotonic
 
 
 class Progress:
-    """Counts of results and estimates of the remaining time.
+    """Progress bar, remaining time and log file of a search.
 
-    Estimates follow the last whole generation (proposals, evaluations and learning); before its end, the evaluations.
-    The log begins with the first evaluation; without a terminal, its lines are also printed.
+    The remaining time follows from the last complete generation, or from the evaluations of the first one. Without a
+    terminal, log lines are printed.
 
     Args:
         total: largest number of evaluations.
         together: number of simultaneous evaluations.
         show: print to stderr.
-        kept: the search can be continued.
+        kept: True if the search can be resumed.
     """
 
     def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
@@ -75,7 +75,7 @@ class Progress:
         self._bar.set_description(name)
 
     def begin(self) -> None:
-        """Start the clock; report a new estimate if evaluations became slower."""
+        """Start the clock; report a new estimate if evaluations have become slower."""
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()
@@ -116,7 +116,7 @@ class Progress:
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:
-        """Reduce the total after a search below its budget."""
+        """Reduce the total by evaluations that were not needed."""
         self._total -= count
         self._bar.total = self._total
         self._bar.refresh()
@@ -154,20 +154,20 @@ class Progress:
 
 @dataclass(frozen=True)
 class Logged:
-    """Last run of a search in its log."""
+    """Last session of a search, read from its log file."""
 
     began: datetime
     """Time of its first evaluation."""
     before: int
     """Number of results at that time."""
     total: int
-    """Largest number of results at the end."""
+    """Largest number of results."""
     results: int
-    """Number of results at the last line."""
+    """Number of results at the last log line."""
 
 
 def read_log(path: Path) -> Logged | None:
-    """Return the last run in a log; None without one, or if the file is damaged."""
+    """Return the last session in a log file; None if there is none."""
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except (NasExtError, UnicodeDecodeError):

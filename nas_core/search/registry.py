@@ -26,18 +26,18 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
     Strategy,
     of_classes=True,
 )
-"""Registry of search strategies; other packages add entry points of the group ``nas_ext.strategies``."""
+"""Registry of search strategies; other packages add entry points in the group ``nas_ext.strategies``."""
 
 
 def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
-    """Return the options of a strategy; names that are ``taken`` are rejected."""
+    """Return the options of a strategy; raise a ConfigError if one has a name in ``taken``."""
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
     for option in options:
         if option.name in taken:
             raise ConfigError(
-                f"{option.name} of strategy {name!r} is also the name of another option; rename the field of"
-                f" {config_class.__name__}, or uninstall the package of the strategy"
+                f"option {option.name} of strategy {name!r} has the name of another option of the command; rename the"
+                f" field of {config_class.__name__}, or uninstall the package with the strategy"
             )
     return options
 
@@ -47,7 +47,7 @@ def config_of(name: str, settings: Mapping[str, Any]) -> Any:
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:
-    """Return the largest number of evaluations in words, with its formula."""
+    """Return the largest number of evaluations as text, with its formula."""
     first = strategies[0]
     more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}

@@ -1,4 +1,4 @@
-"""Measurement of finalists."""
+"""Latency measurement of the best architectures of a search."""
 
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ _log = logging.getLogger(__name__)
 def remeasure(
     architectures: Sequence[Architecture], model: GeneLatencyModel, task: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Measure architectures like the latency model's training data.
+    """Measure architectures with the settings of a latency model's training data.
 
-    ``latency_ms`` is corrected for drift on the model's machine; on other machines it is the measured ``raw_ms``.
+    ``latency_ms`` is corrected for clock drift; on another machine than the model's it equals the measured ``raw_ms``.
 
     Args:
-        task: task of the supernet (vocabulary sizes, classes), compared with that of the measurements.
+        task: the supernet's vocabulary sizes or number of classes, compared with those settings.
 
     Returns:
-        One record per architecture. Records are empty, with a warning, if measurement settings, device or precision are
-        unavailable.
+        One dictionary per architecture; empty, with a warning, if the settings cannot be used on this machine.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})
     if workload is None:
-        _log.warning("the latency model does not say how its data were measured: finalists are not measured")
+        _log.warning("the latency model lacks the settings of its measurements; finalists are not measured")
         return [{} for _ in architectures]
     kind, config = workload
     try:
         timing = timing_of(settings).checked_here()
     except ConfigError as error:
-        _log.warning("finalists are not measured as the latency model's data were: %s", error)
+        _log.warning("finalists are not measured; the latency model's settings cannot be used here: %s", error)
         return [{} for _ in architectures]
     for name, value in {**asdict(config), **kind.described(config)}.items():
         if task and name in task and task[name] != value:
-            _log.warning("latency is measured with %s %s, the supernet has %s", name, value, task[name])
+            _log.warning("finalists are measured with %s %s, but the supernet has %s", name, value, task[name])
     same = describe_machine(timing.device, timing.threads) == model.info.get("machine")
     if not same:
-        _log.warning("the latency model was made on another machine or with other versions: plain times are reported")
+        _log.warning(
+            "the latency model comes from another machine or other software versions; measured times are reported"
+            " without correction for clock drift"
+        )
     reference = prepared(kind.workload(model.space, reference_architecture(model.space), config, timing.device), timing)
     records = []
     for architecture in architectures:

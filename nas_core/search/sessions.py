@@ -1,4 +1,4 @@
-"""Sessions of a search: time, machine and duration."""
+"""Start time, duration and machine of each session of a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT, VERSION = "nas-ext/sessions", 1
 
 
 class Session:
-    """Current session of a search, appended to ``sessions.json``."""
+    """Current session of a search, written to ``sessions.json`` in the run folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -45,7 +45,7 @@ class Session:
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session; empty if the file is damaged."""
+    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session; empty without a valid file."""
     try:
         content = read_json(folder / FILE)
     except DataError:

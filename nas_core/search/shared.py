@@ -1,4 +1,4 @@
-"""Evaluations of a search shared by several machines."""
+"""Search by several machines through an Optuna storage."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
 NAME = "optuna"
-"""Adapter whose ``shared_search`` is used."""
+"""Adapter that implements the shared search."""
 
 
 class Shared(Protocol):
-    """Evaluations shared by several processes."""
+    """Function that evaluates architectures together with other processes."""
 
     together: int
-    """Architectures per batch."""
+    """Number of architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]: ...
 
@@ -31,11 +31,12 @@ def check_shared(storage: str | None, study: str | None, executor: str, device: 
         return
     if storage is None or study is None:
         present, missing = ("study", "storage") if storage is None else ("storage", "study")
-        raise ConfigError(f"{present} needs {missing}; give both to search on several machines")
+        raise ConfigError(f"option {present} needs option {missing}; give both to search on several machines")
     if executor != "local" or "," in device:
         raise ConfigError(
-            f"storage excludes {'executor ' + executor if executor != 'local' else 'several devices'}; start the same"
-            " command once for each job or device, each with another out folder"
+            f"option storage cannot be combined with"
+            f" {'executor ' + executor if executor != 'local' else 'several devices'}; start the same command once per"
+            " job or device, each time with another out folder"
         )
 
 
@@ -48,13 +49,15 @@ def shared_evaluations(
     settings: Mapping[str, Any],
     stale_s: float,
 ) -> Shared:
-    """Return evaluations shared by all processes of a study.
+    """Return a function that evaluates architectures together with all processes of an Optuna study.
 
-    Only the last folder name of the data path in ``settings`` is compared.
+    Args:
+        settings: must be equal in all processes; of the path ``data`` only the last folder name.
+        stale_s: seconds without a heartbeat after which a process counts as lost.
     """
     target = adapter_parts("shared_search").get(NAME)
     if target is None:
-        raise MissingHostError(f"storage needs the adapter for Optuna: run {install_line(NAME)}")
+        raise MissingHostError(f"option storage needs the Optuna adapter; run {install_line(NAME)}")
     make: Callable[..., Shared] = import_object("storage: the adapter", target)
     data = settings.get("data")
     same = {**settings, **({"data": Path(data).name} if data else {})}

@@ -1,4 +1,4 @@
-"""Studies of a trained supernet: its routers, gradients, estimates, cost and search."""
+"""Studies of trained supernets: routers, gradients, quality of subnets, cost of experts, stability of searches."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ STUDIES: Registry[Study] = Registry(
     },
     Study,
 )
-"""Registry of studies; a program adds one with ``STUDIES.register``."""
+"""Registry of studies; add one with ``STUDIES.register``."""
 
 __all__ = [
     "STUDIES",

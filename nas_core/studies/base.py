@@ -1,4 +1,4 @@
-"""Interface, result and inputs of studies of trained supernets."""
+"""Base class and data of studies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Measure(NamedTuple):
 
     key: str
     header: str
-    """Title with the unit."""
+    """Title, with unit."""
     spec: str = ""
     """Number format, such as ``.3f``; empty for text."""
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Bar chart with one colour for each series."""
+    """Bar chart with one colour per series."""
 
     series: Mapping[str, Mapping[str, float]]
     """Legend -> name -> value."""
@@ -39,7 +39,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Squares:
-    """Heat maps of values for pairs of names."""
+    """Heat maps, one per panel; rows and columns have the same names."""
 
     names: Sequence[str]
     panels: Mapping[str, Sequence[Sequence[float]]]
@@ -48,28 +48,28 @@ class Squares:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Scatter plot with one colour for each series."""
+    """Scatter plot with one colour per series."""
 
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     """Legend -> (x, y)."""
     x_label: str
     y_label: str
     equal: bool = True
-    """Draw the line of equal values."""
+    """Draw the line x = y."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves in panels, one colour for each series."""
+    """Curves in several panels, with one colour per series."""
 
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
     """Title -> legend -> (x, y)."""
     levels: Mapping[str, float]
-    """Title -> reference value, drawn as a line."""
+    """Title -> value of a horizontal line."""
     x_label: str
     y_label: str
     level_label: str = ""
-    """Legend of the levels."""
+    """Legend of the horizontal lines."""
 
 
 Picture = Bars | Squares | Pairs | Lines
@@ -77,23 +77,23 @@ Picture = Bars | Squares | Pairs | Lines
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Result of a study."""
+    """Tables, picture and notes of a study."""
 
     columns: Sequence[Measure]
     rows: Sequence[Mapping[str, Any]]
     summary_columns: Sequence[Measure]
     summary: Sequence[Mapping[str, Any]]
-    """Figures of each supernet."""
+    """Table rows, one per supernet."""
     picture: Picture
     notes: Sequence[str] = ()
-    """Definitions and sources."""
+    """Definitions of the columns, and warnings."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further content of the JSON file."""
+    """Further content of the study's JSON file."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Supernet of a study."""
+    """Supernet that is studied."""
 
     name: str
     path: Path
@@ -101,34 +101,25 @@ class Subject:
 
 
 class Study(ABC):
-    """Study of supernets; holds no state."""
+    """Base class of studies."""
 
     name: ClassVar[str]
     purpose: ClassVar[str]
-    """One line for users."""
+    """One-line description for users."""
     about: ClassVar[str]
-    """Definition of the measurements, and the paper's table."""
+    """What is measured, and the paper's table."""
     config: ClassVar[type[Any]]
     """Frozen dataclass of the settings, with a docstring under each field."""
 
     @abstractmethod
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
-        """Study supernets.
-
-        Args:
-            config: object of :attr:`config`.
-            folder: folder in which an interrupted study continues.
-        """
+        """Study supernets; an interrupted study in ``folder`` is resumed."""
 
 
 def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
-    """Open supernets, named by their files or folders.
-
-    Args:
-        options: options of :func:`nas_core.supernet.open_supernet`.
-    """
+    """Open supernets, named by their files, or by folders if files have equal names."""
     if len({real_path(path) for path in checkpoints}) < len(checkpoints):
-        raise ConfigError("a checkpoint is given twice; give each supernet once")
+        raise ConfigError("a checkpoint is given twice; give each checkpoint once")
     names = [path.stem for path in checkpoints]
     if len(set(names)) < len(names):
         names = [real_path(path).parent.name for path in checkpoints]
@@ -146,14 +137,14 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
     for other in subjects[1:]:
         if other.supernet.space != first.supernet.space:
             raise ConfigError(
-                f"{first.path} was trained on space {first.supernet.space.name!r}, {other.path} on"
-                f" {other.supernet.space.name!r}, which differ; study supernets of one space together"
+                f"{first.path} has search space {first.supernet.space.name!r}, but {other.path} has"
+                f" {other.supernet.space.name!r}; give supernets of the same space"
             )
     return first.supernet.space
 
 
 def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
-    """Yield ``count`` batches in order: spaced evenly over a list, or the first of an iterator."""
+    """Yield at most ``count`` batches, evenly spaced if the batches are a list."""
     batches = supernet.batches()
     if not isinstance(batches, Sequence):
         yield from islice(batches, count)
@@ -164,14 +155,18 @@ def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:
-    """Check that all supernets with known examples are evaluated on the same ones."""
+    """Check that all supernets are evaluated on the same examples, if known.
+
+    Raises:
+        DataError: the examples differ.
+    """
     keys = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
     for subject, key in keys[1:]:
         first, expected = keys[0]
         if key != expected:
             raise DataError(
-                f"{first.path} and {subject.path} are evaluated on different examples, so that their figures do not"
-                " compare; give a folder of validation data for both with --data"
+                f"{first.path} and {subject.path} are evaluated on different examples and cannot be compared; give one"
+                " data folder for both with --data"
             )
 
 
@@ -180,22 +175,26 @@ _DRAWS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class ArchitecturesConfig:
-    """Architectures of a study."""
+    """Choice of a study's architectures."""
 
     random: int = 4
-    """Random architectures, in addition to the smallest, the middle and the largest of the space."""
+    """Number of random architectures, in addition to the smallest, the middle and the largest."""
     arch: tuple[Path, ...] = ()
-    """Architecture file, instead of all others; repeatable."""
+    """Architecture file; replaces all other architectures; repeatable."""
     seed: int = 0
     """Seed of the random architectures."""
 
     def __post_init__(self) -> None:
         if self.random < 0 or self.seed < 0:
-            raise ConfigError(f"random {self.random}, seed {self.seed}; expected 0 or more")
+            raise ConfigError(f"random is {self.random} and seed is {self.seed}; expected 0 or more")
 
 
 def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
-    """Return distinct architectures by name, from files or as the smallest, middle, largest and random ones."""
+    """Return name -> architecture: those of files, or the smallest, middle, largest and random ones.
+
+    Raises:
+        ConfigError: there are fewer than ``at_least`` different architectures.
+    """
     named: dict[str, Architecture] = {}
     if config.arch:
         for path in config.arch:
@@ -204,7 +203,7 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
             except ArchitectureError as error:
                 raise ArchitectureError(f"{path}: {error}") from None
         if len(named) < len(config.arch):
-            raise ConfigError("two architecture files have the same name, by which tables name them; rename one")
+            raise ConfigError("two architecture files have the same name, which tables would show twice; rename one")
     else:
         named = {"smallest": space.smallest(), "middle": middle(space), "largest": space.largest()}
         others = drawn(space, config.random, config.seed, without=list(named.values()))
@@ -214,12 +213,16 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
         if architecture not in distinct.values():
             distinct[name] = architecture
     if len(distinct) < at_least:
-        raise ConfigError(f"{len(distinct)} different architectures; expected at least {at_least}: give more")
+        raise ConfigError(f"got {len(distinct)} different architectures; expected at least {at_least}; give more")
     return distinct
 
 
 def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architecture] = ()) -> list[Architecture]:
-    """Return distinct random architectures not in ``without``; fewer if the space holds no more."""
+    """Return ``count`` different random architectures; fewer if the search space has no more.
+
+    Args:
+        without: excluded architectures.
+    """
     stream, architectures = np.random.default_rng(seed), dict.fromkeys(without)
     for _ in range(_DRAWS * count):
         if len(architectures) == count + len(set(without)):
@@ -229,7 +232,7 @@ def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architect
 
 
 def middle(space: SearchSpace) -> Architecture:
-    """Return the architecture with the middle option of every choice; two middle ones alternate."""
+    """Return the architecture with the middle option of every choice."""
     genes: dict[str, object] = dict(space.fixed)
     for turn, choice in enumerate(sorted(space.choices, key=lambda choice: choice.per is not None)):
         options = [
@@ -245,6 +248,6 @@ def to_dicts(architectures: Mapping[str, Architecture]) -> dict[str, dict[str, A
 
 
 def params_m(space: SearchSpace, architectures: Mapping[str, Architecture]) -> dict[str, float]:
-    """Return millions of parameters by name; empty for an unknown kind of network."""
+    """Return name -> millions of parameters; empty if they cannot be computed for the search space."""
     cost = costs_on_paper(space).get("params_m")
     return {} if cost is None else {name: cost(architecture) for name, architecture in architectures.items()}

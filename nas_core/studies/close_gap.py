@@ -1,4 +1,4 @@
-"""Study ``close-gap``: further updates from inherited to standalone quality (Mixture-of-Supernets, Table 6)."""
+"""Study ``close-gap``: train subnets until they equal networks trained from scratch (Mixture-of-Supernets, Table 6)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from nas_core.supernet.host import Supernet
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
 
 Enough = Callable[[Mapping[str, float]], bool]
-"""Function that returns True for metrics that are good enough."""
+"""Function that returns True if metrics are good enough."""
 Curve = Mapping[int, Mapping[str, float]]
-"""Further updates -> metrics of a network; 0: inherited weights."""
+"""Number of updates -> metrics of a network; 0 for supernet weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,44 +41,44 @@ class CloseGapConfig:
     """Settings of the study ``close-gap``."""
 
     standalone: Path
-    """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap"""
+    """Results of networks trained from scratch (.jsonl), such as standalone.jsonl of the study gap"""
     architectures: int = 0
-    """Number of trained networks, from the first; 0: all"""
+    """Number of networks, the first in the file; 0: all"""
     metric: str = "loss"
-    """Name of the compared metric, such as loss or accuracy"""
+    """Metric to compare, such as loss or accuracy"""
     every: int = 1000
-    """Updates between evaluations (paper: 10000)"""
+    """Number of updates between evaluations (paper: 10000)"""
     most_updates: int = 20000
-    """Largest number of updates, the length of the learning rate schedule; a multiple of every"""
+    """Largest number of updates, and length of the learning rate schedule; a multiple of every"""
     train: dict[str, str] = field(default_factory=dict)
-    """Setting of the further training that differs from the supernet's, such as lr=1e-4; repeatable"""
+    """Training setting that differs from the supernet's, such as lr=1e-4; repeatable"""
     jobs: int = 1
     """Number of simultaneous trainings"""
 
     def __post_init__(self) -> None:
         if self.jobs < 1 or self.architectures < 0:
             raise ConfigError(
-                f"jobs {self.jobs}, architectures {self.architectures}; expected at least 1, and 0 or more"
+                f"jobs is {self.jobs} and architectures is {self.architectures}; expected at least 1 and 0"
             )
         if self.every < 1 or self.most_updates < 1 or self.most_updates % self.every:
             raise ConfigError(
-                f"every {self.every}, most updates {self.most_updates}; expected numbers above 0, the second a multiple"
-                " of the first"
+                f"every is {self.every} and most_updates is {self.most_updates}; expected numbers above 0, with"
+                " most_updates a multiple of every"
             )
 
 
 def train_further(
     subject: Subject, goals: Mapping[Architecture, Enough], folder: Path, config: CloseGapConfig
 ) -> dict[Architecture, Curve]:
-    """Train subnets from inherited weights until each is good enough, at most for the whole schedule.
+    """Train subnets from supernet weights until each is good enough or has ``config.most_updates`` updates.
 
-    Each has a folder with its training log and curve. A second call continues interrupted trainings.
+    Each training has a folder with its log and metrics. A second call resumes interrupted trainings.
 
     Args:
-        goals: subnet -> function that returns True for metrics that are good enough.
+        goals: architecture -> function that returns True if metrics are good enough.
 
     Raises:
-        ConfigError: the host does not support further training, or the folder is in use or holds other runs.
+        ConfigError: the host does not support further training, or the folder is in use or contains other trainings.
         DataError: a training failed or diverged.
     """
     place = folder / "further" / file_digest(subject.path)[:12]
@@ -106,12 +106,12 @@ def train_further(
 
 
 def updates_until(enough: Enough, curve: Curve) -> int | None:
-    """Return the number of updates after which a network was first good enough, or None."""
+    """Return the number of updates after which a network is first good enough; None if it never is."""
     return next((updates for updates, metrics in sorted(curve.items()) if enough(metrics)), None)
 
 
 _LOCK = threading.Lock()
-"""Networks are evaluated one at a time: hosts seed the random numbers of the whole process."""
+"""Allows one evaluation at a time, because host frameworks seed global random generators."""
 
 
 class _Network:
@@ -125,8 +125,8 @@ class _Network:
             self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
         if lacking := {name for metrics in self.points.values() for name in self.points[0].keys() - metrics.keys()}:
             raise DataError(
-                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))} and then deleted;"
-                " give another --out for this metric"
+                f"{folder / _CURVE} lacks metric {', '.join(sorted(lacking))}, and the evaluated networks were deleted;"
+                " give another --out"
             )
 
     def good(self) -> bool:
@@ -149,10 +149,8 @@ class _Network:
             path.unlink(missing_ok=True)
 
     def evaluate_new(self) -> bool:
-        """Evaluate new networks up to the first that is good enough; return whether there is one.
-
-        All but the latest file, which the trainer may still copy, are deleted.
-        """
+        # deletes all checkpoints but the latest, which the trainer may still copy
+        """Evaluate new checkpoints up to the first that is good enough; return True if there is one."""
         with _LOCK:
             networks = sorted(self.supernet.kept_networks(self.folder).items())
             last = max((path for _, path in networks), key=lambda path: path.stat().st_mtime_ns, default=None)
@@ -168,8 +166,8 @@ class _Network:
     def _add(self, updates: int, metrics: Mapping[str, float]) -> None:
         if bad := diverged(metrics):
             raise DataError(
-                f"{self.folder}: {bad} after {updates} further updates, so that the training has diverged; give other"
-                " settings with --set train.NAME=VALUE, and another --out"
+                f"{self.folder}: {bad} after {updates} updates, the training has diverged; give other settings with"
+                " --set train.NAME=VALUE, and another --out"
             )
         append_jsonl(self.folder / _CURVE, {"updates": updates, "metrics": dict(metrics)})
         self.points[updates] = dict(metrics)

@@ -1,4 +1,4 @@
-"""Study ``conflict``: cosine of the gradients of subnets and supernet (Table 8)."""
+"""Study ``conflict``: compare gradients of subnets with the supernet's (Mixture-of-Supernets, Table 8)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from nas_core.supernet.sampling import draw, sandwich
 AGAINST = ("largest", "sandwich")
 
 Gradient = list[Tensor]
-"""Tensor per parameter."""
+"""One tensor per parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +43,20 @@ class ConflictConfig(ArchitecturesConfig):
     """Settings of the study ``conflict``."""
 
     against: str = field(default="largest", metadata={"choices": AGAINST})
-    """The supernet's gradient: that of the largest network, or the mean of a random, the largest and the smallest"""
+    """Gradient of the supernet: of the largest network, or the mean over a random, the largest and the smallest
+    (sandwich)
+    """
     batches: int = 8
-    """Largest number of batches, spaced evenly over the data; one cosine each."""
+    """Largest number of batches, evenly spaced over the data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batches < 1:
-            raise ConfigError(f"batches {self.batches}; expected at least 1")
+            raise ConfigError(f"batches is {self.batches}; expected at least 1")
 
 
 def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> Gradient:
-    """Return the gradient of a subnet's training loss for all supernet weights, zero for unused ones."""
+    """Return the gradient of a subnet's training loss for all parameters of the supernet; 0 for unused ones."""
     parameters = learned_weights(supernet.network)
     loss = supernet.training_loss(architecture, batch)
     gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -65,10 +67,8 @@ def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> G
 
 
 def used_weights(network: Any, architecture: Architecture) -> Gradient:
-    """Return masks of the elements of each parameter that a subnet's weights use.
-
-    They follow from the gradient of a random weighted sum of the selected weights.
-    """
+    # nonzero gradients of a random weighted sum of the selected weights
+    """Return boolean masks of the elements of each parameter that a subnet uses."""
     parameters = learned_weights(network)
     stream = torch.Generator().manual_seed(0)
     with torch.enable_grad():
@@ -82,7 +82,11 @@ def used_weights(network: Any, architecture: Architecture) -> Gradient:
 
 
 def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = None) -> float:
-    """Return the cosine of two gradients, over all elements or over the masks; 0 if one vanishes."""
+    """Return the cosine of two gradients; 0 if one is zero.
+
+    Args:
+        masks: boolean masks of the compared elements; None compares all.
+    """
     dot = first_square = second_square = 0.0
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if masks is not None:
@@ -174,7 +178,10 @@ def _measured(
         for name, architecture in architectures.items():
             gradients = gradient_of(supernet, architecture, batch)
             if not all(bool(torch.isfinite(tensor).all()) for tensor in gradients):
-                raise DataError(f"{subject.path}: the gradient of {name} is not finite; the supernet has diverged")
+                raise DataError(
+                    f"{subject.path}: the gradient of architecture {name} is not finite; the supernet has diverged,"
+                    " train it again"
+                )
             # the loss may read parameters that are no selected weights
             used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], gradients, strict=True)]
             shared[name].append(gradient_cosine(of_supernet, gradients, used))

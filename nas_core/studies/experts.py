@@ -1,4 +1,6 @@
-"""Studies ``experts`` and ``router``: supernets with other experts (Mixture-of-Supernets, Tables 13 and 14)."""
+"""Studies ``experts`` and ``router``: train supernets with other experts or routers (Mixture-of-Supernets, Tables 13,
+14).
+"""
 
 from __future__ import annotations
 
@@ -57,16 +59,16 @@ def experts_of(subject: Subject) -> MoSConfig:
 def train_supernets(
     subject: Subject, settings_by_name: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
 ) -> dict[str, Supernet]:
-    """Train supernets with other experts by a supernet's settings; for equal experts, return that supernet.
+    """Train supernets that differ from a given one only in their experts; for equal experts, return the given one.
 
-    Each has a folder with its training log. A second call continues interrupted trainings.
+    Each training has a folder with its log. A second call resumes interrupted trainings.
 
     Args:
-        settings_by_name: folder name -> experts.
-        changes: settings that differ from the supernet's.
+        settings_by_name: folder name -> settings of the experts.
+        changes: training settings that differ from the supernet's.
 
     Raises:
-        ConfigError: the supernet has no experts, or the folder is in use or holds other supernets.
+        ConfigError: the supernet has no experts, or the folder is in use or contains other supernets.
         DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet
@@ -94,21 +96,24 @@ def train_supernets(
 @dataclass(frozen=True, kw_only=True)
 class _Config:
     random: int = 8
-    """Random architectures, in addition to the smallest and the largest"""
+    """Number of random architectures, in addition to the smallest and the largest"""
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Name of the compared metric, such as loss or accuracy"""
+    """Metric to compare, such as loss or accuracy"""
     standalone: Path | None = None
-    """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap, for error and tau"""
+    """Results of networks trained from scratch (.jsonl, such as standalone.jsonl of the study gap), for error and tau
+    """
     train: dict[str, str] = field(default_factory=dict)
-    """Setting of the trainings that differs from the supernet's; repeatable"""
+    """Training setting that differs from the supernet's; repeatable"""
     jobs: int = 1
     """Number of simultaneous trainings"""
 
     def __post_init__(self) -> None:
         if self.random < 1 or self.jobs < 1 or self.seed < 0:
-            raise ConfigError(f"random {self.random}, jobs {self.jobs}, seed {self.seed}; expected at least 1, 1 and 0")
+            raise ConfigError(
+                f"random is {self.random}, jobs is {self.jobs}, seed is {self.seed}; expected at least 1, 1 and 0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,27 +129,28 @@ class RouterConfig(_Config):
     """Settings of the study ``router``."""
 
     layers: tuple[int, ...] = (2, 3, 4)
-    """Number of a router's linear layers; repeatable"""
+    """Number of linear layers of a router; repeatable"""
     kind: tuple[str, ...] = ()
-    """Kind of router, such as layer or neuron, for each number of layers; repeatable; default: the supernet's"""
+    """Kind of router, such as layer or neuron; repeatable; default: the supernet's"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if NONE in self.kind:
             raise ConfigError(
-                f"kind {NONE} has no experts and so no router; leave it out, or see 'nas-ext lab study experts'"
+                f"kind {NONE} has no router; leave it out, or compare numbers of experts with 'nas-ext lab study"
+                " experts'"
             )
 
 
 class _Compared(Study):
-    """Comparison of supernets that differ in one setting of their experts."""
+    """Comparison of supernets with other experts or routers."""
 
     changed: ClassVar[tuple[Measure, ...]]
-    """Columns of the differing :class:`nas_core.layers.MoSConfig` fields."""
+    """Table columns for the fields of :class:`nas_core.layers.MoSConfig` that differ."""
 
     @abstractmethod
     def wanted(self, own: MoSConfig, config: Any) -> dict[str, MoSConfig]:
-        """Return folder name -> experts to compare, those of the supernet included."""
+        """Return folder name -> settings of the experts, including the given supernet's."""
 
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
         space = one_space(subjects)

@@ -1,4 +1,4 @@
-"""Study ``gap``: inherited against standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."""
+"""Study ``gap``: compare subnets with equal networks trained from scratch (Mixture-of-Supernets, Table 4, Figure 3)."""
 
 from __future__ import annotations
 
@@ -36,26 +36,28 @@ from nas_core.supernet.host import Supernet
 
 FEWEST = 3
 RESULTS = "standalone.jsonl"
-"""Records of standalone networks, in a study's folder."""
+"""File in the study's folder with results of networks trained from scratch."""
 
 
 @dataclass(frozen=True)
 class StandaloneRun:
-    """Network trained from scratch."""
+    """Result of a network trained from scratch."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
     examples: str = ""
-    """See :meth:`nas_core.supernet.Supernet.examples_key`; empty: unknown."""
+    """Identifier of the evaluated examples, see :meth:`nas_core.supernet.Supernet.examples_key`; empty if unknown."""
     seconds: float | None = None
     updates: int | None = None
 
 
 def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
-    """Read standalone results, one JSON object a line: ``architecture``, and ``metrics`` by name.
+    """Read results of networks trained from scratch from a JSON Lines file.
+
+    A line has ``architecture`` and ``metrics``.
 
     Raises:
-        DataError: a record lacks an architecture of the space or finite metrics, or repeats an architecture.
+        DataError: a line lacks an architecture of the search space or finite metrics, or repeats an architecture.
     """
     records: dict[Architecture, int] = {}
     runs = []
@@ -63,21 +65,21 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
         where = f"{path}, record {number}"
         architecture, metrics = architecture_of(record, space, where), record.get("metrics")
         if not isinstance(metrics, dict) or not metrics or any(value is None for value in metrics.values()):
-            raise DataError(f"{where} has no metrics: its training has not ended; finish it, or take the record out")
+            raise DataError(f"{where} has no metrics; finish its training, or remove the record")
         if bad := diverged(metrics):
-            raise DataError(f"{where}: {bad}, so that the training has diverged; train it anew, or take the record out")
+            raise DataError(f"{where}: {bad}, the training has diverged; train it again, or remove the record")
         if architecture in records:
-            raise DataError(f"{where} is of the same architecture as record {records[architecture]}; keep one of them")
+            raise DataError(f"{where} has the same architecture as record {records[architecture]}; remove one of them")
         records[architecture] = number
         examples, seconds, updates = (record.get(name) for name in ("examples", "seconds", "updates"))
         runs.append(StandaloneRun(architecture, dict(metrics), str(examples or ""), seconds, updates))
     if not runs:
-        raise DataError(f"{path} holds no records; expected one JSON object a line with an architecture and metrics")
+        raise DataError(f"{path} is empty; expected one JSON object per line with 'architecture' and 'metrics'")
     return runs
 
 
 def diverged(metrics: Mapping[str, float]) -> str:
-    """Return text about the first non-finite metric; empty if there is none."""
+    """Describe the first metric that is not finite; return an empty string if all are finite."""
     return next((f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)), "")
 
 
@@ -90,17 +92,17 @@ def train_standalone(
     changes: Mapping[str, str],
     jobs: int = 1,
 ) -> list[StandaloneRun]:
-    """Return the runs of architectures in order, training those that the folder lacks.
+    """Train architectures from scratch unless the folder has their results; return all results in order.
 
-    Each network has a folder in ``standalone/`` with its training log and, at its end, a record in
-    ``standalone.jsonl``. A second call continues interrupted trainings.
+    Each training has a folder in ``standalone/`` with its log; its result is appended to ``standalone.jsonl``. A second
+    call resumes interrupted trainings.
 
     Args:
-        trainer: supernet at ``checkpoint`` with the settings of the training.
-        changes: settings that differ from the supernet's.
+        trainer: supernet at ``checkpoint`` with the training settings.
+        changes: training settings that differ from the supernet's.
 
     Raises:
-        ConfigError: the folder is in use or holds other runs.
+        ConfigError: the folder is in use or contains results with other settings.
         DataError: a training failed.
     """
     results = folder / RESULTS
@@ -131,13 +133,12 @@ def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seco
         metrics, examples = trainer.evaluate_standalone(place)
     except NasExtError as error:
         raise DataError(
-            f"standalone training in {place} left no network that can be evaluated ({error}); delete the folder, and"
-            " run again"
+            f"the network trained in {place} cannot be evaluated ({error}); delete the folder and run again"
         ) from None
     if bad := diverged(metrics):
         raise DataError(
-            f"standalone training in {place} has diverged: {bad}; give other"
-            " settings with --set train.NAME=VALUE, and another --out"
+            f"the training in {place} has diverged: {bad}; give other settings with --set train.NAME=VALUE, and another"
+            " --out"
         )
     updates = trainer.standalone_updates(place)
     return StandaloneRun(architecture, metrics, examples, round(seconds, 2), updates)
@@ -147,32 +148,34 @@ def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seco
 
 
 class Agreement(NamedTuple):
-    """Agreement of inherited and standalone qualities."""
+    """Agreement of quality with supernet weights (inherited) and after training from scratch (standalone)."""
 
     error: float
-    """Mean absolute difference, in the quality's unit."""
+    """Mean absolute difference, in the unit of the quality."""
     tau: float
     """Kendall's tau-b, from -1 to 1."""
     bias: float
-    """Mean of inherited minus standalone quality."""
+    """Mean of inherited minus standalone."""
 
 
 def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreement:
-    """Return the figures of Table 4 of Mixture-of-Supernets for qualities ``(n,)``.
+    """Return error, Kendall's tau and bias of inherited and standalone quality ``(n,)``.
 
     Raises:
-        DataError: there are fewer than three, or they are not finite or all equal.
+        DataError: there are fewer than 3 values, or they are not finite or all equal.
     """
     first, second = np.asarray(inherited, dtype=float), np.asarray(standalone, dtype=float)
     if len(first) != len(second) or len(first) < FEWEST:
-        raise DataError(f"{len(first)} architectures; expected at least {FEWEST} for a rank correlation: give more")
+        raise DataError(
+            f"got {len(first)} architectures; a rank correlation needs at least {FEWEST}; give more architectures"
+        )
     for values, kind in ((first, "inherited"), (second, "standalone")):
         if not np.isfinite(values).all():
             raise DataError(f"an {kind} quality is {values[~np.isfinite(values)][0]}; expected finite numbers")
         if len(set(values.tolist())) == 1:
             raise DataError(
-                f"all {len(values)} {kind} qualities are {values[0]:g}, so that there is no ranking; give networks that"
-                " differ more, or that were trained for longer"
+                f"all {len(values)} {kind} qualities are {values[0]:g} and cannot be ranked; give networks that differ"
+                " more, or train longer"
             )
     difference = first - second
     tau = float(kendalltau(first, second).statistic)
@@ -180,13 +183,17 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
-    """Check that supernets and the results in ``where`` have the same examples, if known."""
+    """Raise a DataError if results of networks trained from scratch have other examples than the supernets.
+
+    Args:
+        where: file of the results, for the message.
+    """
     for subject in subjects:
         key = subject.supernet.examples_key()
         if key and (other := sum(run.examples not in ("", key) for run in runs)):
             raise DataError(
-                f"{where}: {other} of {len(runs)} standalone results are of another test set than {subject.path}; give"
-                " the data, split and number of examples that they were evaluated on"
+                f"{where}: {other} of {len(runs)} results were evaluated on other examples than {subject.path}; give"
+                " the same data, split and number of examples"
             )
 
 
@@ -198,7 +205,7 @@ def add_metric(metric: str, subjects: Sequence[Subject], architecture: Architect
 
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
     if name not in metrics:
-        raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
+        raise DataError(f"{whose}: no metric {name!r}; choose one of {', '.join(metrics)} with --set metric=NAME")
     return float(metrics[name])
 
 
@@ -209,7 +216,7 @@ def named_with_unit(subject: Subject, metric: str) -> str:
 
 def run_warnings(runs: Sequence[StandaloneRun]) -> list[str]:
     unknown = sum(not run.examples for run in runs)
-    note = f"{unknown} of {len(runs)} standalone results do not name their examples, which are not checked."
+    note = f"{unknown} of {len(runs)} standalone results do not name their examples; these were not compared."
     return [note] if unknown else []
 
 
@@ -218,31 +225,32 @@ class GapConfig:
     """Settings of the study ``gap``."""
 
     architectures: int = 15
-    """Random architectures (paper: 15)"""
+    """Number of random architectures (paper: 15)"""
     arch: tuple[Path, ...] = ()
-    """Architecture file, instead of random ones; repeatable"""
+    """Architecture file; replaces the random architectures; repeatable"""
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Name of the compared metric, such as loss or accuracy"""
+    """Metric to compare, such as loss or accuracy"""
     standalone: Path | None = None
-    """Results of trained networks (.jsonl), such as standalone.jsonl of another study; nothing is trained then"""
+    """Results of networks trained from scratch (.jsonl), such as standalone.jsonl of another study; nothing is trained
+    then
+    """
     train: dict[str, str] = field(default_factory=dict)
-    """Setting of the standalone training that differs from the supernet's, such as max_update=2000 (fairseq) or
-    epochs=20 (timm); repeatable"""
+    """Setting of the training from scratch that differs from the supernet's, such as max_update=2000 (fairseq) or
+    epochs=20 (timm); repeatable
+    """
     jobs: int = 1
     """Number of simultaneous trainings"""
 
     def __post_init__(self) -> None:
         if self.jobs < 1 or self.seed < 0:
-            raise ConfigError(f"jobs {self.jobs}, seed {self.seed}; expected at least 1, and 0 or more")
+            raise ConfigError(f"jobs is {self.jobs} and seed is {self.seed}; expected at least 1 and 0")
         if self.standalone is not None and (self.train or self.arch):
             option = "train" if self.train else "arch"
-            raise ConfigError(f"{option} with standalone, by which nothing is trained or chosen; leave one out")
+            raise ConfigError(f"{option} has no effect with standalone; leave out one of the two")
         if self.standalone is None and not self.arch and self.architectures < FEWEST:
-            raise ConfigError(
-                f"architectures is {self.architectures}; expected at least {FEWEST} for a rank correlation"
-            )
+            raise ConfigError(f"architectures is {self.architectures}; a rank correlation needs at least {FEWEST}")
 
 
 class _Gap(Study):

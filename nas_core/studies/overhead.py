@@ -1,4 +1,4 @@
-"""Study ``overhead``: time and memory of a training step with experts and without (Table 16)."""
+"""Study ``overhead``: time and memory of a training step with and without experts (Mixture-of-Supernets, Table 16)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from nas_core.studies.base import (
 from nas_core.supernet.host import Supernet
 
 _ADAM = 4
-"""Numbers per parameter with Adam: itself, gradient, two moments."""
+"""Numbers stored per parameter with Adam: parameter, gradient and two moments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,24 +44,24 @@ class OverheadConfig(ArchitecturesConfig):
     """Settings of the study ``overhead``."""
 
     random: int = 1
-    """Random architectures, in addition to the smallest, the middle and the largest of the space."""
+    """Number of random architectures, in addition to the smallest, the middle and the largest."""
     repeats: int = 10
-    """Steps of each kind, alternating; the median is reported."""
+    """Number of measured steps with experts, and without; the median is reported."""
     warmup: int = 2
-    """Unmeasured steps before them."""
+    """Number of steps before the measured ones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.repeats < 1 or self.warmup < 0:
-            raise ConfigError(f"repeats {self.repeats}, warmup {self.warmup}; expected at least 1, and 0 or more")
+            raise ConfigError(f"repeats is {self.repeats} and warmup is {self.warmup}; expected at least 1 and 0")
 
 
 @contextmanager
 def without_experts(network: nn.Module) -> Iterator[int]:
-    """Replace each layer's experts by the first one, without routers, within the ``with`` block.
+    """Within the ``with`` block, replace all experts of each layer by its first one, without router.
 
     Yields:
-        Bytes of the replaced experts and routers, which stay on their device.
+        Bytes of the replaced experts and routers, which stay in memory.
     """
     sizes = _sizes(network)
     layers = [module for module in network.modules() if isinstance(module, ElasticFeedForward) and len(module.routers)]
@@ -91,7 +91,7 @@ def _first(linear: ElasticLinear | MoSLinear) -> ElasticLinear:
 
 
 def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return bytes kept for the backward pass: activations and mixed weights."""
+    """Return the bytes that autograd saves for the backward pass, parameters excluded."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     held: dict[int, int] = {}
 
@@ -120,7 +120,6 @@ class _Overhead(Study):
     config = OverheadConfig
 
     def run(self, subjects: Sequence[Subject], config: OverheadConfig, folder: Path) -> StudyResult:
-        """Measure on one batch; weights do not change."""
         space = one_space(subjects)
         architectures = chosen(space, config)
         rows: list[dict[str, Any]] = [
@@ -200,7 +199,7 @@ def _with_and_without(
 
 
 class _Step:
-    """Training step of one architecture with learning rate 0."""
+    """Training step of one architecture, with learning rate 0 so that weights do not change."""
 
     def __init__(self, supernet: Supernet, architecture: Architecture, batch: Any) -> None:
         self.network = supernet.network
@@ -215,7 +214,7 @@ class _Step:
         self.optimizer.zero_grad()
 
     def times(self) -> dict[str, float]:
-        """Return milliseconds of a step with the optimizer's moments, and of a pass without gradients."""
+        """Return milliseconds of a training step, and of a forward pass without gradients."""
         self.run()
         begin = self._now()
         self.run()
@@ -230,7 +229,11 @@ class _Step:
         return {"step_ms": 1e3 * (middle - begin), "pass_ms": 1e3 * (self._now() - middle)}
 
     def sizes(self, replaced_bytes: int) -> dict[str, float]:
-        """Return parameters and memory in 10^6; the measured peak is without replaced experts on the device."""
+        """Return millions of parameters and MB of memory; on CUDA also the measured peak.
+
+        Args:
+            replaced_bytes: bytes to subtract from the measured peak.
+        """
         count = sum(parameter.numel() for parameter in self.parameters)
         optimizer_bytes = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
         figures = {

@@ -1,6 +1,6 @@
-"""Study ``routing``: distances of the mixtures of experts for different architectures (Table 7).
+"""Study ``routing``: compare routing weights between architectures (Mixture-of-Supernets, Table 7).
 
-Shapes: M experts, R mixtures (rows) of a router.
+Shapes: M experts, R rows of routing weights per router.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from nas_core.studies.base import (
 )
 
 Mixtures = dict[str, NDArray[np.float64]]
-"""Router -> mixtures (R, M) for one architecture."""
+"""Name of a router -> routing weights (R, M) for one architecture."""
 
 
 def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     """Return the Jensen-Shannon distance ``(..)`` of distributions ``(.., M)``, from 0 to sqrt(ln 2) = 0.8326.
 
     It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
-    1991; a metric: Endres and Schindelin 2003). Mixture-of-Supernets (appendix A.1.1)
-    gives neither formula nor base; with base 2 all values are 1.2011 times as large.
+    1991; Endres and Schindelin 2003). With base 2, values are 1.2011 times as large; Mixture-of-Supernets (A.1.1) does
+    not name the base.
     """
     distance: NDArray[np.float64] = jensenshannon(p, q, axis=-1)
     return np.nan_to_num(distance)  # rounding may make the divergence of equal distributions negative
 
 
 def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
-    """Return the routing weights of each router for an architecture, in evaluation mode."""
+    """Return the routing weights of all routers for an architecture, in evaluation mode."""
     mixtures: Mixtures = {}
 
     def note(name: str, _: nn.Module, __: Any, coefficients: Tensor) -> None:
@@ -66,7 +66,7 @@ def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
 
 
 def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
-    """Return the Jensen-Shannon distance, averaged over the routers that both architectures have."""
+    """Return router -> mean Jensen-Shannon distance of its routing weights, for routers that both architectures use."""
     distances = {}
     for name in first:
         if name in second:

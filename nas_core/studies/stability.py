@@ -1,4 +1,4 @@
-"""Study ``stability``: the same search with several seeds (Table 12)."""
+"""Study ``stability``: repeat a search with several seeds (Mixture-of-Supernets, Table 12)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nas_core.studies.base import (
 )
 
 _COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
-"""Costs of the horizontal axis; the first known one is used."""
+"""Costs for the horizontal axis; the first that can be computed is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,23 +36,23 @@ class StabilityStudyConfig:
     """Settings of the study ``stability``."""
 
     seeds: int = 3
-    """Searches, with seeds from 1 (paper: 3)"""
+    """Number of searches, with seeds 1, 2, .. (paper: 3)"""
     strategy: str = "evolution"
-    """Search strategy, by a name of 'nas-ext search --help'"""
+    """Search strategy, see 'nas-ext search --help'"""
     set: dict[str, str] = field(default_factory=dict)
     """Option of the strategy, such as iterations=10; repeatable"""
     max_params_m: float | None = None
-    """Limit in millions of parameters"""
+    """Largest number of parameters in millions"""
     max_flops_g: float | None = None
-    """Limit in billions of FLOPs"""
+    """Largest number of FLOPs in billions"""
     latency_model: Path | None = None
-    """Model of 'nas-ext latency fit', for a limit in milliseconds"""
+    """File written by 'nas-ext latency fit', for limit_ms"""
     limit_ms: float | None = None
-    """Latency limit"""
+    """Largest latency in milliseconds"""
 
     def __post_init__(self) -> None:
         if self.seeds < 2:
-            raise ConfigError(f"seeds is {self.seeds}; expected at least 2, which can be compared")
+            raise ConfigError(f"seeds is {self.seeds}; expected at least 2")
         if (self.limit_ms is None) != (self.latency_model is None):
             raise ConfigError("limit_ms and latency_model need each other; give both or none")
 
@@ -68,7 +68,6 @@ class _Stability(Study):
     config = StabilityStudyConfig
 
     def run(self, subjects: Sequence[Subject], config: StabilityStudyConfig, folder: Path) -> StudyResult:
-        """Search each supernet; a second call continues an interrupted search."""
         space = one_space(subjects)
         same_examples(subjects)
         model = None if config.latency_model is None else load_latency_model(config.latency_model, "genes", space)
@@ -139,7 +138,10 @@ def _searched(
 ) -> dict[int, tuple[Architecture, float]]:
     kind = STRATEGIES.get(config.strategy)
     if kind.multi_objective:
-        raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")
+        raise ConfigError(
+            f"strategy {config.strategy} returns a Pareto front; expected a strategy for one objective, such as"
+            " evolution"
+        )
     settings = config_of(config.strategy, config.set)
     strategies: dict[str, Strategy] = {
         f"seed {seed}": kind.create(space, list(limits), settings, objectives=["loss"], seed=seed)
@@ -157,9 +159,7 @@ def _searched(
     for seed, strategy in enumerate(strategies.values(), start=1):
         best = strategy.best()
         if best is None:
-            raise NasExtError(
-                f"{subject.path}: the search with seed {seed} found no network that could be evaluated; see {folder}"
-            )
+            raise NasExtError(f"{subject.path}: all evaluations of the search with seed {seed} failed; see {folder}")
         best_by_seed[seed] = best
     return best_by_seed
 

@@ -1,4 +1,4 @@
-"""Training processes of studies."""
+"""Training processes started by studies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nas_core.supernet.host import Supernet
 
 Key = TypeVar("Key")
 LOG = "train.log"
-"""Log file in a training's folder."""
+"""Log file in the folder of a training."""
 _LOOK_S = 1.0
 
 
@@ -35,17 +35,17 @@ class Training:
 
     command: Sequence[str]
     folder: Path
-    """Existing folder for log and checkpoints."""
+    """Existing folder for the log and checkpoints."""
     enough: Callable[[], bool] | None = None
-    """Function polled during training; True ends it."""
+    """Function called once per second during training; True stops the training."""
 
 
 def train_all(trainings: Mapping[Key, Training], jobs: int, finished: Callable[[Key, float], None], noun: str) -> None:
-    """Run ``jobs`` trainings at a time; an error in one ends all.
+    """Run trainings, ``jobs`` at a time; if one fails, stop all.
 
     Args:
-        finished: function of each ended training and its seconds, called in this thread.
-        noun: plural noun of the trainings, for progress.
+        finished: function called with key and seconds of each finished training.
+        noun: plural noun for the progress bar.
     """
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
@@ -78,8 +78,7 @@ class _Processes:
 
 
 @contextmanager
-def _ending() -> Iterator[_Processes]:
-    """End all processes with the block, also after SIGTERM."""
+def _ending() -> Iterator[_Processes]:  # all processes end with the block, also after SIGTERM
     started = _Processes()
     ours = threading.current_thread() is threading.main_thread()  # signals can be handled there alone
     before = signal.signal(signal.SIGTERM, _leave) if ours else None
@@ -151,16 +150,16 @@ def train_missing(
     jobs: int,
     finished: Callable[[Key, float], None],
 ) -> None:
-    """Train what a folder lacks with the settings of its earlier trainings.
+    """Run missing trainings; check that settings equal those of earlier trainings.
 
     Args:
-        file: JSON file of the settings, in the folder.
-        noun: plural noun of the trainings, for the message.
-        training_of: function that prepares a training.
-        finished: see :func:`train_all`.
+        file: JSON file for the settings.
+        noun: plural noun for the progress bar and messages.
+        training_of: function that returns the training for a key.
+        finished: as for :func:`train_all`.
 
     Raises:
-        ConfigError: the folder holds trainings of other settings.
+        ConfigError: earlier trainings have other settings.
     """
     if missing:  # otherwise the data may be gone
         settings = {**settings, "data": dict(trainer.training_data())}
@@ -169,8 +168,8 @@ def train_missing(
         if name in earlier and earlier[name] != value and name != "checkpoint":
             detail = "" if name == "settings_of" else f" ({name}: {json.dumps(earlier[name])}, now {json.dumps(value)})"
             raise ConfigError(
-                f"{file.parent} holds {noun} of other settings{detail}; give the same checkpoint first and the same"
-                " settings, or another folder"
+                f"{file.parent} contains {noun} with other settings{detail}; give the same first checkpoint and the"
+                " same settings, or another folder"
             )
     if missing:
         trainings = {key: training_of(key) for key in missing}

@@ -83,7 +83,7 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
     assert np.allclose(bound.targets, full.targets - 0.01), "labels that judge, of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
     assert np.allclose(checked.accuracies, rest.accuracies + 0.01)
-    with pytest.raises(ValueError, match="99 networks to learn from; expected 2 to 98"):
+    with pytest.raises(ValueError, match="number of training networks is 99; expected 2 to 98"):
         split(benchmark(), 99, 0, None, False)
 
 

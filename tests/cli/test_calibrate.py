@@ -154,14 +154,14 @@ def test_a_calibration_of_another_supernet_or_data_is_rejected(
     capsys.readouterr()
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, "--valid-sentences", "9", limits=False) == 2
-    rejected("was made with valid_sentences None, now valid_sentences is 9", capsys)
+    rejected("was created with valid_sentences None, now valid_sentences is 9", capsys)
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
-    rejected("was made with 1 supernets, here 2 are given", capsys)
+    rejected("was created with 1 supernets, got 2", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2
     rejected("further_supernet needs calibration", capsys)
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
     assert run(*by, limits=False) == 2
-    rejected("was made with another supernet than", capsys)
+    rejected("was created with another supernet than", capsys)
     assert run("--calibration", str(tmp_path / "latency.json")) == 2
     rejected("latency.json is no whole safetensors file", capsys)
     assert run("--calibration", str(tmp_path / "nothing")) == 2
@@ -179,7 +179,7 @@ def test_several_supernets(
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     capsys.readouterr()
     assert run(*by, limits=False) == 2
-    rejected("was made with 2 supernets, here 1 are given; give all but the first with --further-supernet", capsys)
+    rejected("was created with 2 supernets, got 1; give all but the first with --further-supernet", capsys)
     assert run(*by, "--further-supernet", str(second), limits=False) == 0
     journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     assert len(supernet.evaluated) == 10 + 2 * len(journal)

@@ -92,7 +92,7 @@ def test_a_search_by_nn_former_ends_in_measured_finalists(
     for finalist in json.loads((measured / "run" / "finalists.json").read_text())["finalists"]:
         assert finalist["measured"]["latency_ms"] > 0 and finalist["metrics"]["latency_ms"] <= slowest
         assert {"params_m", "flops_g", "top1"} <= finalist["metrics"].keys()
-    assert "latency is measured with classes 5, the supernet has 20" in caplog.text
+    assert "finalists are measured with classes 5, but the supernet has 20" in caplog.text
     run(capsys, "report", measured / "run")
     assert "tiny_images" in (measured / "run" / "report.html").read_text()
 

@@ -81,4 +81,4 @@ def test_cells_of_nasbench201(space: str, capsys: pytest.CaptureFixture[str]) ->
         main(["lab", "proxies", "--space", "nasbench201", "--samples", "1", "--workload", "x=1", "--out", "p.jsonl"])
         == 2
     )
-    assert "have no workload" in capsys.readouterr().err
+    assert "has no effect with --space" in capsys.readouterr().err

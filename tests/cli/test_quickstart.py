@@ -70,6 +70,6 @@ def test_a_folder_is_written_and_the_next_command_told(
 
 
 def test_no_file_leaves_the_folder(tmp_path: Path, toy) -> None:
-    with pytest.raises(DataError, match="names a file outside its folder"):
+    with pytest.raises(DataError, match="has a file outside its folder"):
         toy(outside="../escaped.txt").write(tmp_path / "new")
     assert not (tmp_path / "escaped.txt").exists() and not (tmp_path / "new").exists()

@@ -54,7 +54,7 @@ def test_a_limit_as_a_share_of_the_largest_network(
     shares = ["--limit", "latency_share=0.95", "--limit", "latency_share=1", "--limit", "latency_ms=2.6"]
     assert run("--latency-model", str(model), *shares, "--no-measure", limits=False) == 0
     errors = capsys.readouterr().err
-    assert f"limit latency_share=0.95: {0.95 * full:.4g} ms, of {full:.4g} for the largest network" in errors
+    assert f"limit latency_share=0.95 is {0.95 * full:.4g} ms; the largest network takes {full:.4g} ms" in errors
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
     assert first == 2.6 and limits == pytest.approx([0.95 * full, full], abs=1e-4)

@@ -82,4 +82,4 @@ def test_a_calibration_is_what_a_trial_reports(
     assert output["default"] == output["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
     assert output["calibrated_test_bleu_spread"] > 0 and output["loss"] == 1.0
     assert main([*options, "--valid-sentences", "7"]) == 2
-    assert "was made with valid_sentences None, now valid_sentences is 7" in capsys.readouterr().err
+    assert "was created with valid_sentences None, now valid_sentences is 7" in capsys.readouterr().err

@@ -102,7 +102,7 @@ def test_failures_without_end_stop_the_search_and_are_not_kept(tmp_path: Path) -
             raise RuntimeError("device lost")
         return {"loss": quality(architecture)}
 
-    with pytest.raises(NasExtError, match=r"device lost.* 25 results before are kept"):
+    with pytest.raises(NasExtError, match=r"device lost.* 25 earlier results are kept"):
         run(tmp_path / "broken", breaks_down)
     assert len(journal(tmp_path / "broken")) == 25
     repaired, full = run(tmp_path / "broken"), run(tmp_path / "whole")

@@ -54,4 +54,4 @@ def test_error_and_tau_against_standalone_networks(checkpoint: Path, tmp_path: P
         append_jsonl(tmp_path / "s.jsonl", {"architecture": {"width": width}, "metrics": {"loss": 9.0 - width}})
     result = asked("experts", Trainer(), checkpoint, experts=(4,), standalone=tmp_path / "s.jsonl")
     assert [row["error"] for row in result.summary] == pytest.approx([1.0, 0.2])
-    assert [row["tau"] for row in result.summary] == pytest.approx([1.0, 1.0]) and "not checked" in result.notes[1]
+    assert [row["tau"] for row in result.summary] == pytest.approx([1.0, 1.0]) and "not compared" in result.notes[1]

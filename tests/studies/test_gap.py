@@ -80,7 +80,7 @@ def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path
     result = STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], config, tmp_path)
     assert trainer.trained == 0 and result.summary[0]["tau"] == pytest.approx(-1.0) and len(result.notes) == 1
     silent = GapConfig(standalone=records(tmp_path / "silent.jsonl", examples=""))
-    assert "not checked" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
+    assert "not compared" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
 
 
 def test_another_test_set_is_said_before_more_is_trained(checkpoint: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, options = csv.with_name("set"), ["--from-timm", csv]
     for arguments, message in [
-        (options, "needs --out FOLDER"),
+        (options, "give --out FOLDER"),
         (["--out", out, *options], "has measurements of i7, gpu; give one with --device"),
         (["--out", out, *options, "--device", "i8"], "Did you mean 'i7'?"),
         (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "'visits'"),

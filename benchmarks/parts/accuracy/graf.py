@@ -1,6 +1,6 @@
-"""Predictors on neural graph features.
+"""Predictors on neural graph features (GRAF).
 
-GRAF: Kadlecova et al., "Surprisingly Strong Performance Prediction with Neural Graph Features", ICML 2024.
+Kadlecova et al., "Surprisingly Strong Performance Prediction with Neural Graph Features", ICML 2024.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 CELLS = 2**22
-"""Most numbers of one kind, over graphs, nodes and sets, that are computed at once."""
+"""Largest number of values computed at once."""
 MEMBERS = 8
-"""Gaussian processes, and boosted models, as in the recipe ``statistics``."""
+"""Number of Gaussian processes and of boosted models, as in the recipe ``statistics``."""
 
 
 class Graf:
     """Neural graph features: the count of each operation, and six features of each non-empty set of operations.
 
-    These are the shortest path from input to output that meets only the set, the most operations of the set on one
-    path, the numbers of them that the input feeds and that feed the output, and their mean in- and out-degree.
-    Operations are nodes, also those of NAS-Bench-201, where the authors use edges and count ``none`` as one. A missing
-    path is as long as the graph has nodes.
+    These are the length of the shortest path from input to output through operations of the set only, the largest
+    number of operations of the set on one path, the numbers of them next to the input and to the output, and their mean
+    in- and out-degree. Operations are nodes; for NAS-Bench-201, the authors use edges. If there is no path, its length
+    is the number of nodes.
 
     Args:
         graphs: training graphs, which define the sets.
-        operations: number of kinds.
+        operations: number of kinds of operations.
     """
 
     def __init__(self, graphs: Graphs, operations: int) -> None:
@@ -46,12 +46,12 @@ class Graf:
         inner = np.unique(graphs.ops[between]).tolist()
         chosen = [list(some) for size in range(1, len(inner) + 1) for some in combinations(inner, size)]
         self.sets = np.zeros((operations, len(chosen)))
-        """``(K, S)`` whether an operation is of a set"""
+        """``(K, S)``: True if an operation is in a set"""
         for column, operation_set in enumerate(chosen):
             self.sets[operation_set, column] = 1
 
     def __call__(self, graphs: Graphs) -> Array:
-        """Return features ``(G, K + 6 S)`` of graphs whose nodes are in topological order, the input first."""
+        """Return features ``(G, K + 6 S)`` of graphs whose nodes are in topological order, input first."""
         at_once = max(1, CELLS // max(1, int(graphs.sizes.max(initial=1)) * self.sets.shape[1]))
         starts = range(0, len(graphs), at_once)
         return np.concatenate([np.concatenate(list(self._parts(graphs[i : i + at_once])), 1) for i in starts])
@@ -73,7 +73,7 @@ class Graf:
 
 
 def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """Return the length ``(G, S)`` of the shortest path from input to output that meets only operations of each set."""
+    """Return the length ``(G, S)`` of the shortest path through operations of each set only."""
     count, width, sets = among.shape
     lengths = np.full((count, width, sets), np.inf)
     lengths[:, 0] = 0
@@ -86,7 +86,7 @@ def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray
 
 
 def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """Return the most operations of each set on one path from input to output ``(G, S)``; 0 without a path."""
+    """Return the largest number ``(G, S)`` of each set's operations on one path; 0 without a path."""
     count, width, sets = among.shape
     counts = np.full((count, width, sets), -np.inf)
     counts[:, 0] = 0
@@ -97,7 +97,7 @@ def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.
 
 
 class Forest:
-    """Random forest on the features with scikit-learn's default settings, as the authors use it."""
+    """Random forest of scikit-learn with default settings on the features, as in the paper."""
 
     def __init__(self, operations: int, seed: int) -> None:
         self.operations, self.seed = operations, seed
@@ -116,7 +116,7 @@ class Forest:
 
 
 class ProcessesAndTrees:
-    """Mean of the Gaussian processes and boosted trees of the recipe ``statistics``, on these features alone."""
+    """Mean of Gaussian processes and boosted trees as in the recipe ``statistics``, on these features only."""
 
     def __init__(self, operations: int, seed: int) -> None:
         self.operations, self.seed = operations, seed

@@ -1,4 +1,4 @@
-"""Metrics of a predictor other than Kendall's tau: gain of a search, coverage, and the parts of a mixture."""
+"""Metrics of a predictor: gain of a search, interval coverage, and predictions of each part of a weighted mean."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nas_core.predictor import AccuracyModel, NNFormerPredictor, kendall_tau
 
 Array = NDArray[np.float64]
 CHOSEN = 50
-"""Networks of best prediction, of which a search would train all."""
+"""Number of top predictions that a search would train."""
 TOP = 0.1
-"""Share of the networks that counts as the best ones."""
+"""Fraction of networks that counts as best."""
 
 
 def of_a_search(predicted: Array, true: Array, higher_is_better: bool = True) -> dict[str, float]:
-    """Return what a search gets from predictions ``(G,)`` of networks.
+    """Return the gain of a search from predictions ``(G,)``.
 
     Returns:
-        ``best_of_50``: place in the true order, from 1, of the best among the 50 networks of best prediction;
-        ``tau_top_tenth``: Kendall's tau among the truly best tenth.
+        ``best_of_50``: true rank, from 1, of the best among the 50 top predictions; ``tau_top_tenth``: Kendall's tau
+        among the best tenth.
     """
     sign = 1 if higher_is_better else -1
     guess, truth = sign * predicted, sign * true
@@ -34,20 +34,20 @@ def of_a_search(predicted: Array, true: Array, higher_is_better: bool = True) ->
 
 
 def within_spread(predicted: Array, spread: Array, values: Array) -> dict[str, float]:
-    """Return the shares of networks whose value is within one and two predicted standard deviations."""
+    """Return the fractions of networks within one and two predicted standard deviations."""
     off = np.abs(values - predicted)
     return {f"within_{times}": float(np.mean(off <= times * spread)) for times in (1, 2)}
 
 
 def foreseen(predictor: Any, graphs: Graphs) -> tuple[Array, Array | None]:
-    """Return predictions ``(G,)`` and, if available, their standard deviation ``(G,)``."""
+    """Return predictions ``(G,)`` and standard deviations ``(G,)``, None if not available."""
     if not isinstance(predictor, AccuracyModel):
         return predictor.predict(graphs), None
     return predictor.predictions(graphs)
 
 
 def parts_of(predictor: Any, graphs: Graphs) -> Mapping[str, Array]:
-    """Return the predictions ``(G,)`` of each part of a fitted mixture; empty for predictors of one part."""
+    """Return predictions ``(G,)`` of each model of a weighted mean; empty for a single model."""
     if not isinstance(predictor, NNFormerPredictor) or predictor.statistics is None:
         return {}
     return predictor.predict_parts(graphs)

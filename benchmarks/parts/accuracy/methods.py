@@ -22,21 +22,22 @@ ALONE: dict[str, dict[str, Any]] = {
     "best, networks alone": {"statistics": 0.0},
     "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},
 }
-"""The NN-Formers of the recipe ``best`` without its statistics: with the masks of the authors' released code, as in
-``best``, and with those that the paper defines."""
+"""NN-Formers of the recipe ``best`` without its statistics, with the masks of the authors' code and with those of the
+paper.
+"""
 MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
 """Accuracy models other than NN-Former, including those of other distributions."""
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
 USUAL = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
 METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
 TEST_LABELS = ", learned from mean test accuracies"
-"""End of a method's name where its training labels are those that judge it: an upper bound, not a result."""
+"""Suffix of a method trained on test accuracies: an upper bound."""
 REVISION = 3
-"""One more whenever recipes with statistics compute something else from the same settings."""
+"""Increased when recipes with statistics give other results with equal settings."""
 
 
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
-    """Return the recipe of an NN-Former method; None for the others."""
+    """Return the recipe of an NN-Former method; None for others."""
     if method in ABLATIONS:
         return get_recipe("paper").changed(**{**ABLATIONS[method], **dict(changes)})
     if method in ALONE:
@@ -45,7 +46,7 @@ def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | 
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
-    """Return a hash of the settings of an NN-Former method with ``size`` training cells; None for the others."""
+    """Return a hash of the settings of an NN-Former method for ``size`` training cells; None for others."""
     recipe = recipe_of(method, changes)
     if recipe is None:
         return None
@@ -54,7 +55,7 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
 
 
 def trains(method: str) -> bool:
-    """Return True if a method trains networks, which takes minutes."""
+    """Return True if a method trains networks."""
     recipe = recipe_of(method)
     return method == "gcn" or (recipe is not None and recipe.members > 0)
 
@@ -65,9 +66,9 @@ def predictor_by(
     """Return an unfitted predictor.
 
     Args:
-        kinds: of operations, and the most nodes.
-        device: where NN-Former computes.
-        changes: of the recipe's settings, or of the GCN's.
+        kinds: number of operations, and largest number of nodes.
+        device: device of NN-Former.
+        changes: changed settings of the recipe or of the GCN.
     """
     recipe = recipe_of(method, changes)
     if recipe is not None:

@@ -1,4 +1,4 @@
-"""Rows of the table of accuracy predictors, from records of single fits."""
+"""Rows of the table of accuracy predictors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAPER = {
     "nasbench101_one_percent": {72: 0.763},
     "nasbench201_one_percent": {78: 0.836},
 }
-"""Best published figures: NN-Former's, and in FlowerFormer's protocol those of FlowerFormer with FGP."""
+"""Best published figures: of NN-Former, and in FlowerFormer's protocol of FlowerFormer with FGP."""
 AIMS = {
     "nasbench101": {100: 0.74, 172: 0.79, 424: 0.83, 4236: 0.885},
     "nasbench201": {156: 0.82, 469: 0.87, 781: 0.885, 1563: 0.89},
@@ -26,16 +26,16 @@ Record = Mapping[str, Any]
 
 
 def is_todays(row: Record) -> bool:
-    """Return True if a record or row has the current settings, or names none."""
+    """Return True if a record has the current settings, or names none."""
     method = row["method"]
     return row.get("settings") in (None, settings_of(method, row["size"]) if method in METHODS else row.get("settings"))
 
 
 def summary(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return means over draws for each benchmark, size and method that is evaluated by true accuracies.
+    """Return means over draws for each benchmark, size and method.
 
-    Records with other settings than the current ones are left out. Of records that were evaluated on different numbers
-    of networks, those with the most remain.
+    Records with outdated settings are left out. Of records evaluated on different numbers of networks, those with the
+    most remain.
     """
     groups: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
@@ -71,7 +71,6 @@ def _row(benchmark: str, size: int, method: str, records: Sequence[Record]) -> d
 
 
 def _all(records: Sequence[Record], name: str) -> list[Any]:
-    """Return the values of all records; nothing if one lacks it."""
     values = [record[name] for record in records if name in record]
     return values if len(values) == len(records) else []
 

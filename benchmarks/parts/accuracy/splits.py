@@ -1,4 +1,4 @@
-"""Split of a table into networks to learn from and networks to evaluate on."""
+"""Splits of a table into training networks and evaluation networks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nas_core.graph import Graphs
 
 Array = NDArray[np.float64]
 LOOKED_AT = 5000
-"""Networks outside the training set by which spread and parts are judged, and settings chosen."""
+"""Number of networks outside the training set for coverage and for the choice of settings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class Split:
 def split(
     benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool, test_labels: bool = False
 ) -> Split:
-    """Return the training networks of a draw, and the networks to evaluate on.
+    """Return the training and evaluation networks of a draw.
 
     Args:
-        judged: number of evaluation networks to draw where all would be used; None: all.
-        validate: evaluate by observed values of networks outside the training set.
-        test_labels: train on true accuracies, as an upper bound for the effect of noise in the labels.
+        judged: number of evaluation networks; None for all.
+        validate: evaluate on observed accuracies outside the training set.
+        test_labels: train on true accuracies, as an upper bound.
 
     Raises:
         ValueError: ``size`` is out of range.
@@ -54,7 +54,7 @@ def split(
     order = np.random.default_rng([draw, 101]).permutation(len(table.rows))
     limit = len(order) - 2 if protocol is None else protocol.half
     if not 2 <= size <= limit:
-        raise ValueError(f"{size} networks to learn from; expected 2 to {limit}")
+        raise ValueError(f"number of training networks is {size}; expected 2 to {limit}")
     unseen = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
     held_out = _held_out(table, unseen[-LOOKED_AT:] if benchmark.all_judge or validate else unseen)
     learned = table.rows[order[:size]]

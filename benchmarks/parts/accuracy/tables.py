@@ -1,15 +1,14 @@
-"""Published tables for accuracy predictors: networks, accuracies that a search would see, and true accuracies.
+"""Published tables for accuracy predictors: networks, observed accuracies and true accuracies.
 
-On NAS-Bench-101 and -201 a predictor learns validation accuracies and is evaluated on all cells by the mean test
-accuracy. The others have one number per network (a validation accuracy, or milliseconds), and are evaluated on all
-networks but the training ones.
+On NAS-Bench-101 and -201, predictors are trained on validation accuracies and evaluated on all cells by mean test
+accuracy. The others have one number per network (validation accuracy, or milliseconds), and predictors are evaluated
+outside the training set.
 
-A protocol ``.._one_percent`` is FlowerFormer's (Hwang et al. 2024, by its released code): half of 14,580 cells of
-NAS-Bench-101, or of the 15,625 of NAS-Bench-201, is available, and one hundredth of that half (72, 78) is learned. 40
-cells of the other half select the checkpoint, the rest is evaluated. Its figures are means of nine runs, three orders
-of the cells with three seeds. Which 14,580 cells and which accuracies its files hold is not published. Here each draw
-selects the cells anew, those of NAS-Bench-101 from the ones with a published validation accuracy; validation
-accuracies are learned, mean test accuracies evaluated, and the 40 cells are not used.
+``.._one_percent`` is FlowerFormer's protocol (Hwang et al. 2024, by its code): of half of 14,580 cells of
+NAS-Bench-101, or of 15,625 of NAS-Bench-201, one percent (72, 78) is the training set. Of the other half, 40 cells
+select the checkpoint and the rest is evaluated. Its figures are means of nine runs; its cells and accuracies are not
+published. Here each draw selects new cells, on NAS-Bench-101 among those with a published validation accuracy, and the
+40 cells are not used.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ class Table:
     graphs: Graphs
     """``(G,)``"""
     rows: NDArray[np.int64]
-    """``(R,)`` the networks that can be learned from"""
+    """``(R,)`` indices of networks for training"""
     observed: Array
-    """``(R,)`` what a search would see of those"""
+    """``(R,)`` observed accuracies of these"""
     true: Array
-    """``(G,)`` what the order is judged by"""
+    """``(G,)`` accuracies for the evaluation"""
 
 
 @dataclass(frozen=True)
 class Holdout:
-    """Numbers of cells, drawn at random: training cells of one half, evaluation cells of the other."""
+    """Numbers of random cells: training cells come from one half, evaluation cells from the other."""
 
     cells: int
     half: int
-    """Cells that may be learned from"""
+    """Number of cells from which training cells are drawn"""
     unused: int = 40
-    """Cells of the other half, which choose the checkpoint elsewhere"""
+    """Number of cells of the other half that are not evaluated"""
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,11 @@ class AccuracyBenchmark:
     files: tuple[Path, ...]
     load: Callable[[], Table]
     sizes: tuple[int, ...]
-    """Networks to learn from"""
+    """Numbers of training networks"""
     kinds: tuple[int, int]
-    """Kinds of operations, and the most nodes"""
+    """Number of kinds of operations, and largest number of nodes"""
     all_judge: bool = False
-    """Whether all networks judge, those that were learned too, as in the NN-Former paper"""
+    """True if all networks are evaluated, training networks included, as in the NN-Former paper"""
     holdout: Holdout | None = None
     higher_is_better: bool = True
 
@@ -119,4 +118,4 @@ BENCHMARKS: dict[str, AccuracyBenchmark] = {
         for device in ("gold_6226", "pixel3")
     },
 }
-"""By name; FBNet's networks are chains of layers with positions as attributes, measured on a server and on a phone."""
+"""Name -> benchmark; FBNet's networks are chains, measured on a server and on a phone."""

@@ -1,1 +1,1 @@
-"""Standalone BLEU of HAT's networks, BLEU by supernets, and estimators of one from the other."""
+"""BLEU of HAT's networks from scratch and with supernet weights, and estimators of the first from the second."""

@@ -1,4 +1,4 @@
-"""Estimators of BLEU from a few trained networks, by name."""
+"""Estimators of BLEU from a few trained networks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from nas_core.predictor import NNFormerPredictor
 from nas_core.search.calibration.model import Calibration
 
 Estimate = tuple[Array, Array | None]
-"""Estimates of all networks of a task, and their deviations where there are some"""
+"""Estimates of all networks of a task, and standard deviations if available"""
 Method = Callable[[TranslationTask, Indices], Estimate]
 
 PENALTY = 3.0
-"""Penalty of the plain ridges, in standardised units; as in the published comparison, not tuned"""
+"""Penalty of the plain ridge regressions, in standardised units; not tuned, as in the published comparison"""
 EPOCHS = 50
-"""Epochs of NN-Former, half of its recipe's"""
+"""Number of epochs of NN-Former, half of its recipe's"""
 
 
 def affine(values: Array, targets: Array, trained: Indices) -> Array:
-    """Fit a straight line through one number of each trained network."""
+    """Fit a straight line through one input."""
     slope, offset = np.polyfit(values[trained], targets[trained], 1)
     return np.asarray(slope * values + offset)
 
 
 def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
-    """Fit a ridge regression with one penalty on columns standardised over the trained networks."""
+    """Fit a ridge regression with a fixed penalty on standardised columns."""
     middle, deviation = columns[trained].mean(0), columns[trained].std(0)
     standard = (columns - middle) / np.where(deviation > 0, deviation, 1.0)
     rows = standard[trained]
@@ -40,7 +40,7 @@ def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
 
 
 def size_columns(task: TranslationTask) -> Array:
-    """Return widths, decoder layers, and sums of feed-forward widths and of heads over layers ``(N, 8)``."""
+    """Return widths, decoder layers, and sums over layers of feed-forward widths and heads ``(N, 8)``."""
     sums = ("encoder.ffn_dim", "decoder.ffn_dim", "encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
     widths = ("encoder.embed_dim", "decoder.embed_dim", "decoder.layers")
     return np.array(
@@ -53,9 +53,9 @@ def size_columns(task: TranslationTask) -> Array:
 
 
 def of_supernet(name: str) -> Method:
-    """Return an estimator by the inherited validation BLEU of one supernet, through a straight line.
+    """Return an estimator by a straight line through the validation BLEU of one supernet.
 
-    Without a trained network it is the inherited test BLEU, as in published comparisons of supernets.
+    Without trained networks, it is the supernet's test BLEU, as in published comparisons.
     """
     place = SUPERNETS.index(name)
 
@@ -80,7 +80,7 @@ def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
 
 
 def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
-    """Return a calibration with the inherited BLEU of some supernets, or one of its parts."""
+    """Return a calibration of some supernets' BLEU, or one of its linear models."""
     places = [SUPERNETS.index(name) for name in supernets]
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
@@ -98,7 +98,7 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
 
 
 def predictor(recipe: str, **settings: Any) -> Method:
-    """Return a predictor that reads networks as graphs and uses no supernet."""
+    """Return a predictor on graphs, without a supernet."""
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
         predictor = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)
@@ -120,6 +120,6 @@ METHODS: dict[str, Method] = {
     **{f"part_{name}": calibrated(part=name) for name in ("inherited", "sizes", "both")},
 }
 WITHOUT = (*SUPERNETS, "parameters", "calibration")
-"""Those that say something before a network was trained"""
+"""Methods that need no trained network"""
 SLOW = ("statistics", "nn_former")
-"""Those that learn for seconds, and are judged on fewer draws"""
+"""Methods that take seconds, evaluated on fewer draws"""

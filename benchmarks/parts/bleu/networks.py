@@ -1,4 +1,4 @@
-"""Published table of networks of HAT's space: BLEU from scratch and inherited from four supernets."""
+"""Published table of networks of HAT's space: BLEU from scratch and with the weights of four supernets."""
 
 from __future__ import annotations
 
@@ -41,27 +41,25 @@ class TranslationTask:
     space: SearchSpace
     architectures: list[Architecture]
     bleu: Array
-    """``(N,)`` test BLEU of each, trained from scratch: what is to be estimated"""
+    """``(N,)`` test BLEU from scratch, to be estimated"""
     valid_bleu: Array
-    """``(N,)`` validation BLEU of each, trained from scratch: how well one BLEU tells another, and read by nothing"""
+    """``(N,)`` validation BLEU from scratch, not an input"""
     inherited: Array
-    """``(N, 4)`` validation BLEU with the weights of each supernet: what may be read"""
+    """``(N, 4)`` validation BLEU with the weights of each supernet"""
     inherited_test: Array
-    """``(N, 4)`` the same of the test set, which only the comparison without a trained network reads"""
+    """``(N, 4)`` test BLEU with the weights of each supernet, for the comparison without trained networks"""
     params_m: Array
     """``(N,)`` millions of parameters without embeddings"""
     splits: Mapping[str, Indices]
-    """Networks of the published training set of each seed; all others are its test set"""
+    """Seed -> indices of the published training set"""
 
     @functools.cached_property
     def graphs(self) -> Graphs:
-        """Return all networks as graphs."""
         return Graphs.of([kind_of(self.space).graph(one) for one in self.architectures])
 
 
 @functools.cache
 def translation_task(name: str) -> TranslationTask:
-    """Return a task of the table."""
     rows = read_json(TABLE)[name]
     space = get_space(HAT_SPACES[name])
     seeds = sorted({split.partition("/")[0] for row in rows for split in row["splits"]})
@@ -78,7 +76,7 @@ def translation_task(name: str) -> TranslationTask:
 
 
 def tasks() -> list[str]:
-    """Return the tasks of the table that have a space."""
+    """Return the names of the tasks whose search space is available."""
     return [name for name in read_json(TABLE) if name in HAT_SPACES]
 
 

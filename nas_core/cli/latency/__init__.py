@@ -1,4 +1,4 @@
-"""``nas-ext latency``: measured latencies of architectures and networks, and models of them."""
+"""``nas-ext latency``: measure latencies, fit latency models and predict with them."""
 
 from __future__ import annotations
 
@@ -45,30 +45,28 @@ app.command("predict")(networks.predict)
 
 
 def _collect(
-    out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing one is continued.")],
-    samples: Annotated[int, typer.Option(min=1, help="Architectures the file shall hold.")],
+    out: Annotated[Path, typer.Option(help="File of measurements (.jsonl); an existing file is continued.")],
+    samples: Annotated[int, typer.Option(min=1, help="Total number of measured architectures.")],
     space: Annotated[str | None, typer.Option(help="Name of a search space, or a YAML file.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Instead of --space: a supernet, whose space and sizes are taken, such as vocabularies."),
+        typer.Option(help="Instead of --space: supernet that gives the space and sizes such as vocabularies."),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Text: folder of fairseq-preprocess, whose dictionaries say the size of vocabularies; with"
-            " --checkpoint only if it moved since training."
+            help="For text: folder of fairseq-preprocess, whose dictionaries give the vocabulary sizes; with"
+            " --checkpoint only if the folder moved since training."
         ),
     ] = None,
     workload: Workload = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the list of architectures.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random architectures.")] = 0,
     predicted_by: Annotated[
-        Path | None, typer.Option(help="Do not measure: predict with this model of 'latency train'.")
+        Path | None, typer.Option(help="Predict with this model of 'latency train' instead of measuring.")
     ] = None,
-    executor: Annotated[
-        str, typer.Option(help="local: in this process; submitit: in jobs, each of which opens the model anew.")
-    ] = EXECUTORS[0],
+    executor: Annotated[str, typer.Option(help="local: measure in this process; submitit: in jobs.")] = EXECUTORS[0],
     job: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of submitit's jobs; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Setting of submitit's jobs; repeatable.")
     ] = None,
     *,
     timing_options: Mapping[str, Any],
@@ -77,7 +75,7 @@ def _collect(
     from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     if out.suffix != ".jsonl":
-        raise ConfigError(f"--out is {out}, expected a name ending in .jsonl")
+        raise ConfigError(f"--out is {out}; expected a name ending in .jsonl")
     timing = config_from(TimingConfig, timing_options, "option of the timing")
     threads = {"cpus": timing.threads} if executor != "local" else {}
     shared_out = jobs_config(executor, timing.device, {**threads, **read_pairs("job", job or [])})
@@ -90,7 +88,7 @@ def _collect(
     described, how = kind.described(config), ""
     if predicted_by is not None:
         if shared_out:
-            raise ConfigError("--predicted-by computes here: give it without --executor")
+            raise ConfigError("--predicted-by and --executor exclude each other; leave out one of them")
         elsewhere = predicted = PredictedMeasurements(searched, config, predicted_by)
         described, how = predicted.described, ", predicted and not measured"
     build = functools.partial(kind.workload, searched, config=config, device=timing.device)
@@ -112,15 +110,16 @@ def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> 
         return supernet.space, supernet.task
     if space is None or checkpoint is not None:
         raise ConfigError(
-            "expected either --space (a name of 'lab space list', a YAML file) or --checkpoint (a supernet)"
+            "got both or none of --space and --checkpoint; give --space (a name of 'lab space list' or a YAML file) or"
+            " --checkpoint (a supernet)"
         )
     return get_space(space), {}
 
 
-_COLLECT = """Measure architectures of a space, a reference between them. Run it again to go on or to add samples.
+_COLLECT = """Measure random architectures of a search space. The same command resumes; a larger --samples adds more.
 
-With submitit each job measures its share alone on its machine; the machines must be equal, and jobs of cluster local
-run one at a time.
+A reference architecture is measured in between to correct for clock drift. With submitit, each job measures a part of
+the architectures on its own machine. The machines must be equal; with cluster=local, jobs run one at a time.
 """
 _JOBS = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
 _HELP = "\n\n".join([_COLLECT, workload_help(), _JOBS])
@@ -129,18 +128,22 @@ app.command("collect")(with_options(_collect, {"timing_options": parameters_of(T
 
 @app.command("fit")
 def fit_(
-    data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a HAT table (.csv, .npz).")],
-    out: Annotated[Path, typer.Option(help="The model: .json, or .npz (smaller, for an MLP).")],
+    data: Annotated[
+        Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv, .npz).")
+    ],
+    out: Annotated[Path, typer.Option(help="Model file to write: .json, or .npz (smaller for an MLP).")],
     model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
-    holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
+    holdout: Annotated[float, typer.Option(help="Fraction of measurements held out for evaluation.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
-    space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
-    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the model, NAME=VALUE; repeatable.")
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Search space of a latency table of HAT.")] = None,
+    table: Annotated[str | None, typer.Option(help="Name of the table in an .npz file.")] = None,
 ) -> None:
-    """Fit a latency model and print its quality on measurements it has not seen, with warnings where it is poor."""
+    """Fit a latency model and print its quality on held-out measurements, with warnings if it is poor."""
     if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
-        raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
+        raise ConfigError(f"--out is {out}; expected a file other than --data that ends in .json or .npz")
     make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)
     fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed)
@@ -151,15 +154,17 @@ def fit_(
 
 @app.command("check")
 def check(
-    model: Annotated[Path, typer.Option(help="A model of 'fit'.")],
-    data: Annotated[Path | None, typer.Option(help="Other measurements to judge it by.")] = None,
-    architecture: Annotated[Path | None, typer.Option(help="An architecture (JSON) to predict and to measure.")] = None,
-    table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Timed passes; default as collected.")] = None,
+    model: Annotated[Path, typer.Option(help="File written by 'fit'.")],
+    data: Annotated[Path | None, typer.Option(help="Other measurements to compare with.")] = None,
+    architecture: Annotated[Path | None, typer.Option(help="Architecture file to predict and measure.")] = None,
+    table: Annotated[str | None, typer.Option(help="Name of the table in an .npz file.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Number of timed passes; default: as in 'collect'.")
+    ] = None,
 ) -> None:
-    """Judge a latency model by other measurements, or by measuring one architecture now."""
+    """Compare a latency model with other measurements, or with a measurement of one architecture now."""
     if (data is None) == (architecture is None):
-        raise ConfigError("check needs either --data or --architecture, and only one of them")
+        raise ConfigError("got both or none of --data and --architecture; expected one of them")
     fitted = load_latency_model(model, "genes")
     if data is not None:
         _print_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)), fitted=False)
@@ -196,7 +201,8 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     workload = workload_of(settings.get("workload") or {})
     if workload is None:
         raise ConfigError(
-            f"{path} was fitted to a table or to predictions, which do not say what to measure: give --data instead"
+            f"{path} was fitted to a table or to predictions and lacks measurement settings; give --data instead of"
+            " --architecture"
         )
     kind, config = workload
     timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()

@@ -1,4 +1,4 @@
-"""``nas-ext latency dataset``: measured or published latencies of whole networks."""
+"""``nas-ext latency dataset``: collect measured or published latencies of whole networks."""
 
 from __future__ import annotations
 
@@ -27,45 +27,43 @@ from nas_core.options import config_from, options_of, read_pairs
 from nas_core.report.network_set import agreement, summary
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
-_HELP = """Measure random networks of many families, a reference between their passes; or take what timm published of
-its own. Run it again to go on or to add networks."""
+_HELP = """Measure random networks of many families, or read latencies that timm published. The same command resumes; a
+larger --networks adds more. A reference network is measured in between to correct for clock drift."""
 
 
 def _dataset(
-    out: Annotated[Path | None, typer.Option(help="Folder of the data set; an existing one is continued.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the dataset; an existing one is continued.")] = None,
     networks: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Networks the folder shall hold; default: {_NETWORKS}, of a table all."),
+        typer.Option(min=1, help=f"Total number of networks; default: {_NETWORKS}, with --from-timm all."),
     ] = None,
     from_timm: Annotated[
         Path | None,
-        typer.Option(
-            metavar="CSV", help="Measure nothing: take published latencies of timm, with graphs of its networks."
-        ),
+        typer.Option(metavar="CSV", help="Instead of measuring: table of latencies published by timm."),
     ] = None,
-    families: Annotated[str, typer.Option(help="Names with commas, or all; see --list.")] = "all",
+    families: Annotated[str, typer.Option(help="Names of families, separated by commas, or all; see --list.")] = "all",
     device: Annotated[
-        str | None, typer.Option(help="cpu (default), cuda, cuda:1. Of a table: the name of one of its devices.")
+        str | None, typer.Option(help="cpu (default), cuda, cuda:1; with --from-timm, a device of the table.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the lists above; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting from the lists above; repeatable."),
     ] = None,
     again: Annotated[
         int,
-        typer.Option(min=0, help="Measure this number of its networks once more and compare; kept for its report."),
+        typer.Option(min=0, help="Number of networks to measure a second time, for comparison."),
     ] = 0,
-    list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the families and exit.")] = False,
 ) -> None:
     if list_:
         typer.echo(_families())
         return
     if out is None:
-        raise ConfigError("latency dataset needs --out FOLDER (or --list, which shows the families)")
+        raise ConfigError("--out is missing; give --out FOLDER, or --list to show the families")
     typed = read_pairs("set", settings or [])
     if from_timm is not None:
         if families != "all" or again:
-            raise ConfigError("--families and --again are for networks that are measured here; leave out --from-timm")
+            raise ConfigError("--families and --again have no effect with --from-timm; leave them or --from-timm out")
         limits = config_from(PublishedConfig, typed, "setting of published networks")
         _published(out, from_timm, device, networks, limits)
         return

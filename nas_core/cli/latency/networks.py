@@ -1,4 +1,4 @@
-"""``nas-ext latency train`` and ``predict``: latency models of whole networks in ONNX."""
+"""``nas-ext latency train`` and ``predict``: latency models of whole networks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import training_bar
 from nas_core.report.tables import Column, Table
 
-_RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default, where measured), torch; else only a note."
+_RUNTIME = (
+    "Runtime of the latencies; for a folder of 'dataset': onnxruntime (default) or torch; otherwise only recorded."
+)
 _COLUMNS = (
     Column("file", "file", ""),
     Column("latency_ms", "ms", ".3f"),
@@ -38,25 +40,27 @@ _COLUMNS = (
 
 
 def train(
-    data: Annotated[Path, typer.Option(help="Folder of 'dataset', of the NNLQP release, or networks as .npz.")],
-    out: Annotated[Path, typer.Option(help="The model (.safetensors).")],
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(list_latency_models('graph'))}.")] = "ensemble",
+    data: Annotated[Path, typer.Option(help="Folder of 'dataset' or of the NNLQP release, or networks as .npz.")],
+    out: Annotated[Path, typer.Option(help="Model file to write (.safetensors).")],
+    model: Annotated[str, typer.Option(help=f"Model: one of {', '.join(list_latency_models('graph'))}.")] = "ensemble",
     runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and batches.")] = 0,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
-    device: Annotated[str, typer.Option(help="Where the model is trained: cpu, cuda, cuda:1.")] = "cpu",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Setting of the model, NAME=VALUE; repeatable.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="After the evaluation, train on all networks.")] = False,
+    device: Annotated[str, typer.Option(help="Device of the training: cpu, cuda, cuda:1.")] = "cpu",
     adapt: Annotated[
         str | None,
         typer.Option(
             metavar="DEVICE|FILE",
-            help="Instead of training: adapt a model of another machine, shipped (by its device) or a file, to networks"
-            " measured here; ten are enough.",
+            help="Instead of training: adapt a model of another machine (device of a shipped model, or file) to about"
+            " ten networks measured here.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Train on networks that are not held out and evaluate on the others: MAPE and Acc(10 %) of each family."""
+    """Train a latency model and print its errors on held-out networks by family: MAPE and Acc(10 %)."""
     new_file(out, force, [data], [".safetensors"])
     if adapt is not None:
         _adapt(data, out, adapt, runtime)
@@ -94,7 +98,7 @@ def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
     wanted = runtime or str(model.info.get("runtime", RUNTIMES[0]))
     before, machine = model.machine, measured_on(data)
     if machine is None:
-        raise ConfigError(f"{data} does not say on which machine it was measured; give a folder of 'dataset'")
+        raise ConfigError(f"{data} does not name the machine of its measurements; give a folder of 'dataset'")
     networks = load_networks(data, wanted)
     raw = mape(model.predict(networks.graphs), networks.latency_ms)
     model.adapt(networks, machine).info["runtime"] = wanted
@@ -109,27 +113,27 @@ def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
 
 def predict(
     files: Annotated[list[Path], typer.Argument(help="ONNX models, with or without weights.")],
-    model: Annotated[Path | None, typer.Option(help="A model of 'train'; default: the one shipped.")] = None,
+    model: Annotated[Path | None, typer.Option(help="File written by 'train'; default: a shipped model.")] = None,
     runtime: Annotated[str | None, typer.Option(help="Runtime of the shipped model; default: onnxruntime.")] = None,
-    device: Annotated[str | None, typer.Option(help="Device of the shipped model, by the name it has there.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device name of the shipped model.")] = None,
     shapes: Annotated[
         list[str] | None,
         typer.Option(
-            help="Input or open dimension: x=1,3,224,224 or batch=1; repeatable. Default for files of 'nas-ext export':"
-            " one sentence of 30 words, within what their model.json allows."
+            help="Shape of an input, or a dynamic dimension: x=1,3,224,224 or batch=1; repeatable. Default for files of"
+            " 'nas-ext export': one sentence of 30 words, or as many as their model.json allows."
         ),
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="First dimension of all inputs.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Batch size: first dimension of all inputs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Predict the milliseconds of each network, with standard deviation, FLOPs and parameters."""
+    """Predict the latency of ONNX files in ms, with standard deviation, FLOPs and parameters."""
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
     chosen = {"--model": model, "--device": device, "--runtime": runtime}
     options = [f"{name} {value}" for name, value in chosen.items() if value is not None]
     if len(options) > 1:
-        raise ConfigError(f"{' and '.join(options)}: --runtime and --device choose among the shipped models; give one")
+        raise ConfigError(f"got {' and '.join(options)}; each selects a model, give one of them")
     sizes = _shapes(shapes or [])
     device_name = str(describe_machine("cpu", 1)["device_name"])
     if model is not None:
@@ -163,7 +167,7 @@ def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> 
 
 
 def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
-    """Return ``["x=1,3,224,224", "batch=1"]`` by name: a shape for numbers with a comma, else a dimension."""
+    """Parse ``["x=1,3,224,224", "batch=1"]``: a value with a comma is the shape of an input, otherwise a dimension."""
     sizes: dict[str, tuple[int, ...] | int] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.rpartition("="))
@@ -172,13 +176,13 @@ def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
         except ValueError:
             numbers = ()
         if not equals or not name or not numbers or min(numbers) < 1 or name in sizes:
-            raise ConfigError(f"--shapes {text}: expected NAME=SIZES once for each name, such as x=1,3,224,224")
+            raise ConfigError(f"--shapes is {text}; expected NAME=SIZES once per name, such as x=1,3,224,224")
         sizes[name] = numbers if "," in value else numbers[0]
     return sizes
 
 
 def _read(files: Sequence[Path], shapes: Mapping[str, Any], batch: int | None) -> tuple[list[OnnxNetwork], int]:
-    """Return networks and the number of unreadable files."""
+    """Return the readable networks and the number of unreadable files."""
     read: list[OnnxNetwork] = []
     for path in files:
         try:

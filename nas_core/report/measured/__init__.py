@@ -1,1 +1,1 @@
-"""Pages about measured latencies and models' predictions."""
+"""HTML pages of measurements and of predictions for them."""

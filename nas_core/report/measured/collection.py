@@ -1,4 +1,4 @@
-"""Measured latencies of networks and architectures in one form."""
+"""Measured latencies of networks or architectures, read from files."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _EXPECTED = "expected a folder of 'nas-ext latency dataset' or a .jsonl file of 
 
 @dataclass(frozen=True)
 class MeasuredNetwork:
-    """Latency of one network or architecture; unknown values are None."""
+    """Measured latency; unknown values are None."""
 
     name: str
     family: str
     latency_ms: float
-    """Latency without drift, in the machine's median state."""
+    """Latency corrected for clock drift."""
     raw_ms: float | None
     """Latency as measured."""
     reference_ms: float
-    """Reference time around the measurement."""
+    """Latency of the reference network at the same time."""
     error_percent: float | None
-    """Standard error of the latency."""
+    """Standard error of the latency, in percent."""
     when: float | None
-    """Seconds since 1970."""
+    """Time, in seconds since 1970."""
     params_m: float | None = None
     flops_g: float | None = None
     nodes: int | None = None
@@ -47,12 +47,12 @@ class MeasuredNetwork:
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     architecture: Architecture | None = None
     again_percent: float | None = None
-    """Relative difference of a second measurement, both without drift."""
+    """Difference of a second measurement in percent, without drift."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Networks of a dataset folder in one runtime, or architectures of a file."""
+    """Measured networks of a folder in one runtime, or measured architectures of a file."""
 
     path: Path
     noun: str
@@ -66,9 +66,9 @@ class Collection:
     networks: Sequence[MeasuredNetwork]
     machine: Mapping[str, Any]
     skipped: Sequence[tuple[str, str, str]] = ()
-    """Name, family and reason of each unmeasured network."""
+    """Name, family and reason of each network that was not measured."""
     space: SearchSpace | None = None
-    """Space of architectures; None for networks."""
+    """Search space of architectures; None for networks."""
     warnings: Sequence[str] = ()
 
     @property
@@ -77,7 +77,7 @@ class Collection:
         return list(dict.fromkeys(names))
 
     def values(self, name: str) -> Floats:
-        """Return a field of all networks ``(n,)``, NaN where unknown."""
+        """Return a field of all networks ``(n,)``; NaN if unknown."""
         return np.array([getattr(network, name) for network in self.networks], np.float64)
 
 
@@ -85,19 +85,22 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
     """Read a folder of ``nas-ext latency dataset`` or a file of ``nas-ext latency collect``.
 
     Args:
-        runtime: runtime of a folder; default: the first one measured.
+        runtime: runtime of a folder; default: the first one.
     """
     path = Path(path)
     if path.is_dir():
         if not (path / JOURNAL).exists():
-            raise DataError(f"{path} holds no {JOURNAL}; {_EXPECTED}")
+            raise DataError(f"{path} contains no {JOURNAL}; {_EXPECTED}")
         return _or_damaged(path, lambda: _networks(path, runtime))
     if not path.exists():
         raise DataError(f"{path} does not exist; {_EXPECTED}")
     if path.suffix != ".jsonl" or path.name == JOURNAL:
-        raise DataError(f"{path} is no file of architectures; {_EXPECTED}")
+        raise DataError(f"{path} is not a file of measured architectures; {_EXPECTED}")
     if runtime is not None:
-        raise DataError(f"--runtime {runtime} is for folders of 'nas-ext latency dataset'; {path} holds architectures")
+        raise DataError(
+            f"--runtime {runtime} is only for folders of 'nas-ext latency dataset', but {path} is a file of"
+            " architectures; leave it out"
+        )
     return _or_damaged(path, lambda: _architectures(path))
 
 
@@ -116,7 +119,8 @@ def _networks(path: Path, runtime: str | None) -> Collection:
     rows = dataset.measured(runtime)
     if not rows:
         raise DataError(
-            f"{path} holds no measured network among {len(dataset.rows)}; 'nas-ext latency dataset' adds them"
+            f"none of the {len(dataset.rows)} networks of {path} was measured in {runtime}; measure them with 'nas-ext"
+            " latency dataset'"
         )
     times = [row["measured"][runtime] for row in rows]
     state_ms = float(np.median([time["reference_ms"] for time in times]))
@@ -162,7 +166,7 @@ def _architectures(path: Path) -> Collection:
         architecture = dataset.space.validate(Architecture(record["genes"]))
         records.setdefault(architecture.key, (architecture, record))
     if not records:
-        raise DataError(f"{path} holds no measurement yet; 'nas-ext latency collect' adds them")
+        raise DataError(f"{path} contains no measurement; add measurements with 'nas-ext latency collect'")
     kind = fitting_kind(dataset.space)
     workload, timing = dataset.settings.get("workload") or {}, dataset.settings.get("timing") or {}
     predicted = workload.get("kind") == "predicted"
@@ -200,7 +204,6 @@ def _architectures(path: Path) -> Collection:
 
 
 def _error_of_visits(visits: Sequence[float]) -> float | None:
-    """Return the standard error in percent of visits that are seconds apart."""
     if len(visits) < 2:
         return None
     return float(100 * np.std(visits, ddof=1) / np.mean(visits) / math.sqrt(len(visits)))

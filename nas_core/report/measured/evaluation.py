@@ -1,4 +1,4 @@
-"""Predictions of a model compared with seen and unseen measurements."""
+"""Comparison of predictions with measurements."""
 
 from __future__ import annotations
 
@@ -24,53 +24,56 @@ from nas_core.report.measured.collection import Collection, Floats
 
 ALL, AVERAGE = "all", "average"
 GROUPS = ("family", "group", "benchmark")
-"""Default fields for grouping."""
+"""Fields for grouping; the first that all records have is used."""
 _FEW = 20
-"""Fewest records for ranking the best tenth."""
+"""Smallest number of records for a rank correlation among the best tenth."""
 _EXPECTED = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions ``(n,)`` of measurements ``(n,)``, in one unit."""
+    """Predictions and measurements ``(n,)`` in the same unit."""
 
     measured: Floats
     predicted: Floats
     deviation: Floats
-    """Standard deviation of each prediction; 0: unknown."""
+    """Standard deviations ``(n,)`` of the predictions; 0 if unknown."""
     families: NDArray[np.str_]
     learned: NDArray[np.bool_] | None
-    """Measurements the model was fitted to; None if unknown."""
+    """Mask ``(n,)`` of the model's training data; None if unknown."""
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Unseen measurements, or all if there are none."""
+        """Mask ``(n,)`` of measurements outside the training data; all if none are outside."""
         if self.learned is None or self.learned.all():
             return np.ones(len(self.measured), np.bool_)
         return ~self.learned
 
     @property
     def held_out(self) -> bool:
-        """True if :attr:`scored` measurements are unseen."""
+        """True if :attr:`scored` excludes training data."""
         return self.learned is not None and not self.learned.all()
 
     @property
     def percent(self) -> Floats:
-        """Signed relative errors."""
+        """Relative errors ``(n,)`` of the predictions, in percent."""
         return np.asarray(100 * (self.predicted / self.measured - 1), np.float64)
 
     @property
     def has_deviation(self) -> bool:
-        """True if the model predicts standard deviations."""
         return bool((self.deviation > 0).any())
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """Measurements within one standard deviation of their prediction."""
+        """Mask ``(n,)`` of measurements within one standard deviation of the prediction."""
         return np.asarray(np.abs(self.predicted - self.measured) <= self.deviation, np.bool_)
 
     def rows(self, mask: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
-        """Return errors by family; with several families also their average, and all in one."""
+        """Return table rows with the errors of each family, their average, and the errors over all networks.
+
+        Args:
+            mask: included measurements ``(n,)``; default: :attr:`scored`.
+        """
         mask = self.scored if mask is None else mask
         quality = family_quality(self.predicted[mask], self.measured[mask], self.families[mask])
         rows: list[dict[str, Any]] = []
@@ -93,7 +96,7 @@ class Evaluation:
         return rows
 
     def worst(self, count: int, errors: Floats | None = None) -> list[int]:
-        """Return places of the largest scored errors, largest first; by default relative errors."""
+        """Return the indices of the largest errors outside the training data, by default relative errors."""
         places = np.flatnonzero(self.scored)
         order = np.argsort(-np.abs((self.percent if errors is None else errors)[places]), kind="stable")
         return [int(place) for place in places[order][:count]]
@@ -102,28 +105,27 @@ class Evaluation:
         """Return a sentence about the model's training data."""
         count = len(self.measured)
         if self.learned is None:
-            return (
-                f"The file of the model does not say which of these {noun} it has learned; their errors are too small."
-            )
+            return f"The model file does not list its training data; {noun} among them make the errors too small."
         learned = int(self.learned.sum())
         if learned == count:
-            return f"The model has learned all of these {count} {noun}: errors are those of its training."
+            return f"All {count} {noun} are in the model's training data; errors are training errors."
         return (
-            f"The model has learned {learned} of these {count} {noun}. Errors are those of the other {count - learned}."
+            f"{learned} of {count} {noun} are in the model's training data. Errors are those of the other"
+            f" {count - learned}."
         )
 
 
 def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Path) -> tuple[Evaluation, list[int]]:
-    """Predict a collection with a model.
+    """Predict the latency of measured networks.
 
     Returns:
-        The evaluation, and each prediction's place in the collection; unreadable ONNX files have none.
+        The evaluation, and the index of each predicted network; unreadable ONNX files have no prediction.
     """
     if isinstance(model, GeneLatencyModel):
         assert collection.space is not None
         model.check_space(collection.space, path)
         if model.source != "rows":
-            raise DataError(f"{path} was fitted to a table of averages; fit a model to measurements")
+            raise DataError(f"{path} was fitted to a table of average latencies; give a model fitted to measurements")
         architectures = [network.architecture for network in collection.networks if network.architecture is not None]
         predicted, deviation = model.predict_with_std(architectures)
         learned = known_among(model.info, [fingerprint(row) for row in model.space.rows(architectures)])
@@ -141,7 +143,7 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
 
 @dataclass(frozen=True)
 class RecordEvaluation:
-    """Predictions for records with known values."""
+    """Predictions for records whose values are known."""
 
     model_path: Path
     data_path: Path
@@ -153,26 +155,26 @@ class RecordEvaluation:
     records: Records
     evaluation: Evaluation
     extrapolated: NDArray[np.bool_]
-    """Records with an operation absent from training graphs."""
+    """Mask ``(n,)`` of records with an operation that no training graph has."""
 
     @property
     def error(self) -> Floats:
-        """Predicted - measured, in the target's unit."""
+        """Errors ``(n,)``: predicted minus known value, in the unit of the value."""
         return np.asarray(self.evaluation.predicted - self.evaluation.measured, np.float64)
 
     def best(self, count: int) -> list[int]:
-        """Return places of the best predictions, best first."""
+        """Return the indices of the ``count`` best predictions, best first."""
         return list(map(int, self._order(self.evaluation.predicted)[:count]))
 
     def rank(self) -> NDArray[np.int64]:
-        """Return each measurement's rank, 1 for the best."""
+        """Return the rank ``(n,)`` of each known value, 1 for the best."""
         return np.asarray(np.argsort(self._order(self.evaluation.measured), kind="stable") + 1, np.int64)
 
     def _order(self, values: Floats) -> NDArray[np.int64]:
         return np.argsort(values if self.lower_is_better else -values, kind="stable")
 
     def quality(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return error and rank metrics over the records of ``mask`` ``(n,)``; None for undefined ones."""
+        """Return errors and rank correlations for a mask ``(n,)``; None if undefined."""
         predicted, measured = self.evaluation.predicted[mask], self.evaluation.measured[mask]
         count = len(measured)
         top = self._order(measured)[: max(2, round(count / 10))]
@@ -193,7 +195,7 @@ class RecordEvaluation:
         return {float(share): float(100 * (off <= ndtri((1 + share / 100) / 2)).mean()) for share in _EXPECTED}
 
     def operation(self, op: int) -> str:
-        """Return an operation's name, or its number if the reader has none."""
+        """Return the name of an operation; its number if the name is unknown."""
         names = () if self.reader is None else self.reader.operations
         return names[op] if op < len(names) else f"operation {op}"
 
@@ -208,27 +210,26 @@ def evaluate_records(
     lower_is_better: bool = False,
     device: str = "cpu",
 ) -> RecordEvaluation:
-    """Predict all records of a file, and compare the predictions with their known values.
+    """Predict all records of a file and compare the predictions with known values.
 
     Args:
-        model: file of ``nas-ext lab predictor train``.
-        data: JSON Lines as for training.
-        reader: name of the graph reader that makes graphs of architectures (``nas-ext lab predictor train
-            --help`` lists them); default: that of the training.
+        model: file written by ``nas-ext lab predictor train``.
+        data: JSON Lines file like the training data.
+        reader: graph reader, see ``nas-ext lab predictor train --help``; default: that of the training.
         target: field of the known value; default: that of the training.
-        by: field for grouping; default: the first of :data:`GROUPS` in all records.
+        by: field for grouping; default: the first of :data:`GROUPS` that all records have.
     """
     predictor = check_unpriced(load_accuracy_model(model, device, "ignore"), model)
     trained_with = predictor.info.get("reader")
     if trained_with and reader and reader != trained_with:
-        raise ConfigError(f"{model} was trained with reader {trained_with!r}; leave --reader {reader} out")
+        raise ConfigError(f"{model} was trained with reader {trained_with!r}; leave out --reader {reader}")
     name = trained_with or reader
     graph_reader = None if name is None else reader_for(str(name))
     field = target or str(predictor.info.get("target") or "target")
     records = read_records(data, graph_reader, field, predictor.proxies)
     count = len(records.graphs)
     if count < 2:
-        raise DataError(f"{data} holds one record; expected two at least to compare")
+        raise DataError(f"{data} has {count} record; expected at least two")
     group = by or next((name for name in GROUPS if all(name in note for note in records.notes)), None)
     families = ["all"] * count if group is None else _groups(records.notes, group, data)
     predicted, deviation = predictor.predictions(records.graphs, proxies=records.proxies)
@@ -247,5 +248,5 @@ def evaluate_records(
 def _groups(notes: Sequence[Mapping[str, Any]], by: str, data: str | Path) -> list[str]:
     for number, note in enumerate(notes, 1):
         if by not in note:
-            raise DataError(f"{data}, record {number} has no field {by!r} with a text or a number; leave --by out")
+            raise DataError(f"{data}, record {number} has no field {by!r} with a text or number; leave out --by")
     return [str(note[by]) for note in notes]

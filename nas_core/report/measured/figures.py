@@ -12,15 +12,15 @@ from nas_core.report.measured.collection import Collection, Floats
 from nas_core.report.measured.evaluation import Evaluation
 
 BAND = 0.1
-"""Half width of the band around the diagonal."""
+"""Half width of the band around the diagonal, relative to the value."""
 _WIDE = 20.0
-"""Ratio of largest to smallest value from which an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 _MOST_BARS = 250
 _GREY = {"width": 1.2, "color": "#8b939c"}
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
-    """Return a scatter plot of latency against ``params_m`` or ``flops_g``, one colour per family."""
+    """Return a plot of latency against ``params_m`` or ``flops_g``, one colour per family."""
     x, y = collection.values(name), collection.values("latency_ms")
     families = np.array([network.family for network in collection.networks])
     data = []
@@ -32,11 +32,11 @@ def sizes(collection: Collection, name: str, title: str) -> Figure:
 
 
 def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relative: bool = True) -> Figure:
-    """Return predicted over measured values with the diagonal, training data pale.
+    """Return a plot of predicted against measured values; training data are pale.
 
     Args:
-        numbers: page row behind each prediction.
-        relative: draw a 10 % band, on logarithmic axes if values differ much.
+        numbers: row index of each prediction.
+        relative: draw a 10 % band, on logarithmic axes if values vary widely.
     """
     everything = np.concatenate([evaluation.measured, evaluation.predicted])
     low, high = float(everything.min()), float(everything.max())
@@ -75,7 +75,7 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
 
 
 def drift(collection: Collection) -> Figure:
-    """Return the machine's state by its reference, and each network's drift."""
+    """Return a plot of the clock drift: reference latency, and measured over corrected latency of each network."""
     order = np.argsort(collection.values("when"), kind="stable")
     x = np.arange(1, len(order) + 1)
     reference = collection.values("reference_ms")[order]
@@ -93,7 +93,7 @@ def drift(collection: Collection) -> Figure:
 
 
 def coverage(shares: Mapping[float, float]) -> Figure:
-    """Return observed over expected coverage of prediction intervals, in percent."""
+    """Return a plot of observed against expected coverage of prediction intervals, in percent."""
     data = [
         {"type": "scatter", "mode": "lines", "line": _GREY, "name": "expected", "hoverinfo": "skip",
          "x": [0, 100], "y": [0, 100]},

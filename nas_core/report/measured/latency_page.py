@@ -1,4 +1,4 @@
-"""Page of measured latencies and a model's predictions for them."""
+"""HTML page of measured latencies and predictions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from nas_core.report.tables import Column, Table
 
 _WORST = 12
 _SHORT = 300
-"""Number of characters shown of a setting."""
+"""Largest number of displayed characters of a setting."""
 
 
 def write_latency_report(
     data: str | Path, path: str | Path, model: str | Path | None = None, runtime: str | None = None
 ) -> list[Table]:
-    """Write the page of a latency dataset; return its tables of families and errors.
+    """Write the HTML page of a latency dataset; return its tables.
 
     Args:
         data: folder of ``nas-ext latency dataset`` or file of ``nas-ext latency collect``.
         model: file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
-        runtime: runtime of a folder; default: that of the model if measured, else the first one.
+        runtime: runtime of a folder; default: the model's if measured, otherwise the first one.
     """
     collection = read_collection(data, runtime)
     opened = load_latency_model(model, "graph" if Path(data).is_dir() else "genes") if model else None
@@ -50,7 +50,7 @@ def write_latency_report(
     page.heading("Measurements")
     page.table(tables[0])
     page.paragraph(
-        f"Latencies are without the machine's drift. Error: standard error of a latency, {collection.error_definition};"
+        f"Latencies are corrected for clock drift. Error: standard error of a latency, {collection.error_definition};"
         " median of each row, as for FLOPs and parameters."
     )
     if collection.skipped:
@@ -88,7 +88,7 @@ def _add_evaluation(
     )
     page.paragraph(evaluation.note(collection.noun))
     if unread := len(collection.networks) - len(places):
-        page.paragraph(f"{unread} ONNX files cannot be read and have no prediction.")
+        page.paragraph(f"{unread} networks have no prediction because their ONNX files cannot be read.")
     for note in _differences(collection, model):
         page.paragraph(note)
     page.plot(

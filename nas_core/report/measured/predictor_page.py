@@ -1,4 +1,4 @@
-"""Page of a predictor's errors for known values."""
+"""HTML page of a predictor's errors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nas_core.report.plots import COLOURS
 from nas_core.report.tables import Column, Table
 
 _MOST_DRAWN = 60
-"""Largest number of operations of a graph shown."""
+"""Largest number of displayed operations of a graph."""
 _SHOWN = 10
 
 
 def write_predictor_report(result: RecordEvaluation, path: str | Path) -> Table:
-    """Write the page of a predictor; return its table of quality."""
+    """Write the HTML page of a predictor's errors; return the table of errors."""
     evaluation, model = result.evaluation, result.model
     page = Page(
         f"Predictor: {result.model_path.name}",
@@ -117,7 +117,7 @@ def _points(result: RecordEvaluation) -> Points:
 
 
 def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
-    """Return ``number: operation`` -> numbers of its input nodes, for small graphs."""
+    """Return number and operation of a node -> numbers of its input nodes."""
     reads: dict[int, list[str]] = {}
     for source, target in graph.edges.tolist():
         reads.setdefault(target, []).append(str(source))
@@ -128,7 +128,7 @@ def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
 
 
 def _kinds(result: RecordEvaluation) -> dict[str, tuple[str, str]]:
-    """Return each operation's colour and letter, numbered where two share a letter."""
+    """Return operation -> colour and letter."""
     names = [result.operation(op) for op in sorted(set(result.records.graphs.ops.tolist()))]
     letters = [name[0].upper() for name in names]
     kinds = {}

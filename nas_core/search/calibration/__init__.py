@@ -1,1 +1,1 @@
-"""Estimates of standalone quality from a supernet and a few trained networks."""
+"""Estimates of quality after training from scratch, from supernets and a few trained networks."""

@@ -1,4 +1,4 @@
-"""Acquisition of networks to train next by expected hypervolume improvement."""
+"""Selection of networks to train next by expected hypervolume improvement."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidate:
-    """Network to train next."""
+    """Network suggested for training."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
     gain: float | None
-    """Expected improvement; None without trained networks"""
+    """Expected improvement; None if the calibration was fitted to no network"""
 
 
 def next_to_train(
@@ -41,15 +41,16 @@ def next_to_train(
     trained_costs: Mapping[Architecture, float] | None = None,
     count: int = 4,
 ) -> list[Candidate]:
-    """Choose networks in turn by the largest expected hypervolume improvement.
+    """Choose networks one by one, each with the largest expected hypervolume improvement.
 
-    With costs, the expected improvement over the best trained network of at most the same cost is integrated over costs
-    (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate (Ginsbourger, Le
-    Riche and Carraro 2010). Without a fit, networks are spaced evenly along the front of estimates.
+    With a cost, the expected improvement over the best trained network of at most the same cost is integrated over
+    costs (Emmerich, Giannakoglou and Naujoks 2006). After each choice, the estimate counts as a result (Ginsbourger, Le
+    Riche and Carraro 2010). Without a fit, the choices are spaced evenly along the Pareto front.
 
     Args:
-        evaluated: candidates with their calibrated metrics.
-        cost: second metric, minimised.
+        evaluated: architecture -> metrics, with the calibration's estimate.
+        cost: second metric to minimise.
+        trained_costs: costs of the trained networks.
     """
     name = calibrated_name(calibration)
     needed = [name, *([cost] if cost else [])]
@@ -87,11 +88,11 @@ def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least:
     """Return the expected hypervolume improvement ``(B,)`` for normally distributed quality.
 
     Args:
-        mean: estimates ``(B,)``, larger is better.
+        mean: expected quality ``(B,)``, larger is better.
         spread: standard deviations ``(B,)``.
-        costs: costs ``(B,)``; if all are equal, the improvement is that of quality.
+        costs: costs ``(B,)``; if all are equal, the result is the expected improvement of the quality.
         front: costs and qualities ``(n, 2)`` of trained networks.
-        least: lower bound of quality; default: the worst of the front.
+        least: lower bound of the quality; default: the worst in ``front``.
     """
     order = np.argsort(front[:, 0], kind="stable")
     front_costs, best = front[order, 0], np.maximum.accumulate(front[order, 1])
@@ -119,9 +120,13 @@ def write_next(
     on_paper: Callable[[Architecture], Mapping[str, float]],
     count: int,
 ) -> list[dict[str, Any]]:
-    """Write networks to train next to a run folder, with null results; return key, estimate and cost of each.
+    """Write ``train_next.jsonl`` with networks to train next; return key, estimate and cost of each.
 
-    ``nas-ext lab calibrate --trained`` reads the file. Earlier lines that have a result are kept.
+    Earlier lines with a result are kept. ``nas-ext lab calibrate --trained`` reads the file.
+
+    Args:
+        evaluated, cost: as for :func:`next_to_train`.
+        on_paper: function that computes costs of an architecture.
     """
     trained = {network: float(on_paper(network)[cost]) for network in calibration.trained} if cost else {}
     chosen = next_to_train(calibration, evaluated, cost, trained, count)

@@ -1,4 +1,4 @@
-"""Files of calibrations, results of trained networks, and the journal of inherited metrics."""
+"""Files of calibrations, of trained networks' results and of supernet metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write one ``.safetensors`` file of the trained networks and their metrics, from which it is fitted again."""
+    """Write the trained networks and their metrics to a ``.safetensors`` file."""
     header: dict[str, Any] = {
         "space": space_to_dict(calibration.space), "metric": calibration.metric, "larger": calibration.larger,
         "inherited_metric": calibration.inherited_metric, "inherited_larger": calibration.inherited_larger,
@@ -37,13 +37,14 @@ def save_calibration(calibration: Calibration, path: str | Path) -> None:
 
 
 def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Calibration:
-    """Read a file of :func:`save_calibration`.
+    """Read a file of :func:`save_calibration` and fit the calibration.
 
     Raises:
-        ConfigError: the calibration was fitted in another space than ``space``.
+        ConfigError: its search space is not ``space``.
+        DataError: the file is missing or damaged.
     """
     if not Path(path).is_file():
-        raise DataError(f"file not found: {path}; 'nas-ext lab calibrate' makes a calibration")
+        raise DataError(f"file not found: {path}; create a calibration with 'nas-ext lab calibrate'")
     header, _ = read_artifact(path, KIND)
     try:
         networks = [Architecture(genes) for genes in header["trained"]]
@@ -52,18 +53,18 @@ def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Cali
         calibration.fit(networks, header["inherited"], header["standalone"])
     except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: the calibration is damaged ({reason[:120]}); make it anew") from None
+        raise DataError(f"{path}: the calibration is damaged ({reason[:120]}); create it again") from None
     if space is not None and calibration.space != space:
         raise ConfigError(
-            f"{path} was fitted to networks of space {calibration.space.name!r}, the supernet has {space.name!r};"
-            " calibrate on the supernet that is searched"
+            f"{path} is a calibration for search space {calibration.space.name!r}, but the supernet has"
+            f" {space.name!r}; create a calibration with this supernet"
         )
     return calibration
 
 
 @dataclass(frozen=True)
 class TrainedNetworks:
-    """Trained networks with standalone results."""
+    """Trained networks and their results."""
 
     architectures: list[Architecture]
     standalone: list[float]
@@ -73,16 +74,16 @@ class TrainedNetworks:
 def read_trained(
     paths: Sequence[str | Path], space: SearchSpace, metric: str, test_set: str | None = None
 ) -> TrainedNetworks:
-    """Read records ``{"genes": {..}, "metrics": {"test_bleu": 26.1}, "test_set": "newstest2014"}``, one a line.
+    """Read results of trained networks from JSON Lines files.
 
-    ``architecture`` may replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
+    A line is ``{"genes": {..}, "metrics": {"test_bleu": 26.1}, "test_set": "newstest2014"}``. ``architecture`` may
+    replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
 
     Args:
-        test_set: required test set of the records that name one.
+        test_set: required test set of lines that name one.
 
     Raises:
-        DataError: a record, named by its line, lacks a valid architecture or a result, has another test set, or repeats
-            a network.
+        DataError: a line lacks a valid architecture or a result, has another test set, or repeats a network.
     """
     results: dict[Architecture, float] = {}
     for path in paths:
@@ -90,40 +91,44 @@ def read_trained(
             line = f"{path}, line {number}"
             architecture = architecture_of(record, space, line)
             if architecture in results:
-                raise DataError(f"{line}: network {architecture.key} has an earlier result; keep one of them")
+                raise DataError(f"{line}: network {architecture.key} already has a result; remove one of the two")
             record_set = record.get("test_set") or test_set
             test_set = record_set if test_set is None else test_set
             if record_set != test_set:
-                raise DataError(f"{line} is a result of test set {record_set!r}, not {test_set!r}; take results of one")
+                raise DataError(
+                    f"{line} has a result on test set {record_set!r}, expected {test_set!r}; give results on one set"
+                )
             results[architecture] = _result(record, metric, f"{line}: network {architecture.key}")
     if not results:
-        raise DataError(f"{' and '.join(map(str, paths))} hold no trained networks; expected one JSON object per line")
+        raise DataError(
+            f"{' and '.join(map(str, paths))}: no trained networks found; expected one JSON object per line"
+        )
     return TrainedNetworks(list(results), list(results.values()), test_set)
 
 
 def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
-    """Return the architecture of a record; errors name ``line``."""
+    """Return the architecture of a JSON record; ``line`` names the record in messages."""
     genes = record.get("genes", record.get("architecture"))
     if isinstance(genes, dict) and isinstance(genes.get("genes"), dict):
         genes = genes["genes"]
     if not isinstance(genes, dict):
         fields = ", ".join(map(repr, record)) or "nothing"
-        raise DataError(f"{line} has no 'genes', it has {fields}; write them as architecture files do")
+        raise DataError(f"{line} has no 'genes', only {fields}; add the genes as in an architecture file")
     try:
         return space.validate(Architecture(genes))
     except ArchitectureError as error:
-        raise DataError(f"{line} does not belong to the supernet: {error}") from None
+        raise DataError(f"{line}: the architecture is not in the supernet's search space: {error}") from None
 
 
 def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     metrics = record.get("metrics")
     results = metrics if isinstance(metrics, Mapping) else {}
     if metric not in results and any(value is not None for value in results.values()):
-        raise DataError(f"{line} has no {metric}, it has {', '.join(map(str, results))}; choose one with --metric")
+        raise DataError(f"{line} has no {metric}, only {', '.join(map(str, results))}; choose one with --metric")
     value = results.get(metric)
     if value is None:
-        why = f", its training failed ({record['error']})" if record.get("error") else ""
-        raise DataError(f"{line} has no {metric} yet{why}; fill its result in, or remove the line")
+        why = f"; its training failed ({record['error']})" if record.get("error") else ""
+        raise DataError(f"{line} has no {metric}{why}; add the result, or remove the line")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise DataError(f"{line} has {metric} {str(value)[:40]!r}; expected a number")
     return float(value)
@@ -137,12 +142,12 @@ def inherited_metrics(
     settings: Mapping[str, Any],
     log: Callable[[str], None] = lambda line: None,
 ) -> NDArray[np.float64]:
-    """Return inherited metrics ``(n, S)`` of S supernets, evaluating those that the journal lacks.
+    """Return a metric ``(n, S)`` of n architectures with the weights of S supernets.
 
     Args:
-        supernets: checkpoint fingerprint -> supernet.
-        journal: JSON Lines, one per evaluation.
-        settings: other settings that affect a value.
+        supernets: SHA-256 of the checkpoint -> supernet.
+        journal: JSON Lines file of evaluations; missing ones are added.
+        settings: settings that affect the metric.
 
     Raises:
         ConfigError: another process writes the journal.
@@ -157,7 +162,9 @@ def inherited_metrics(
                 if metrics is None or metric not in metrics:
                     metrics = supernet.evaluate(architecture)
                     if not math.isfinite(value := inherited_value(metrics, metric)):
-                        raise DataError(f"{architecture.key}: its inherited {metric} is {value}; leave the network out")
+                        raise DataError(
+                            f"{architecture.key}: {metric} with the supernet's weights is {value}; remove the network"
+                        )
                     record = {"supernet": fingerprint, "settings": dict(settings), "key": architecture.key}
                     append_jsonl(path, {**record, "metrics": metrics, "genes": architecture.to_dict()})
                     log(f"{architecture.key}: inherited {metric} {metrics[metric]:.4g}")
@@ -175,7 +182,7 @@ def _known(path: Path, settings: Mapping[str, Any]) -> dict[tuple[str, str], Map
 
 
 def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
-    """Return data options of :meth:`nas_core.supernet.host.Host.open`."""
+    """Return the data options for :meth:`nas_core.supernet.host.Host.open`."""
     return {
         "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,
@@ -190,23 +197,24 @@ def check_provenance(
     options: Mapping[str, Any],
     advice: str = "give all but the first with --further-supernet",
 ) -> None:
-    """Raise a ConfigError unless a calibration used these supernets, in this order, and the same evaluation data.
+    """Raise a ConfigError unless a calibration was created with these supernets, in this order, and these evaluation
+    data.
 
     Args:
         advice: what to do about a wrong number of supernets.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
-        raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {advice}")
+        raise ConfigError(f"{path} was created with {len(expected)} supernets, got {len(digests)}; {advice}")
     for checkpoint, digest, expected_digest in zip(checkpoints, digests, expected, strict=True):
         if digest != expected_digest:
             raise ConfigError(
-                f"{path} was made with another supernet than {checkpoint}, or another order of supernets; calibrate"
-                " on the one that is searched"
+                f"{path} was created with another supernet than {checkpoint}, or another order of supernets; create a"
+                " calibration with this supernet"
             )
     for name, value in (calibration.info.get("settings") or {}).items():
         if options.get(name) != value:
             raise ConfigError(
-                f"{path} was made with {name} {value}, now {name} is {options.get(name)}; give the same, or calibrate"
-                " anew"
+                f"{path} was created with {name} {value}, now {name} is {options.get(name)}; give the same value, or"
+                " create the calibration again"
             )

@@ -1,4 +1,4 @@
-"""Calibration: standalone quality estimated from inherited metrics and sizes."""
+"""Estimation of a network's quality after training from scratch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ FALLING = ("loss", "ppl", "perplexity", "error", "nll")
 
 
 def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
-    """Return whether larger values of a metric are better, by its name (``test_bleu``: yes, ``valid_loss``: no).
+    """Return True if larger values are better, judged by the metric's name (``test_bleu``: True, ``valid_loss``:
+    False).
 
     Raises:
         ConfigError: the name is unknown.
@@ -35,59 +36,59 @@ def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
     rises, falls = bool(words & set(RISING)), bool(words & set(FALLING))
     if rises == falls:
         raise ConfigError(
-            f"the name {metric!r} does not tell whether larger values are better; give --{option} or --no-{option}"
+            f"it is unknown whether larger values of metric {metric!r} are better; give --{option} or --no-{option}"
         )
     return rises
 
 
 @dataclass(frozen=True)
 class Quality:
-    """Leave-one-out quality of a calibration."""
+    """Leave-one-out errors of a calibration."""
 
     tau: float
     """Kendall's tau between estimates and measurements"""
     error: float
     """Mean absolute error, in the metric's units"""
     inherited_tau: float
-    """Kendall's tau of the inherited metric alone"""
+    """Kendall's tau between the supernet's metric and measurements"""
     within_one: float
-    """Coverage of one standard deviation; 0.68 is expected"""
+    """Fraction of errors within one standard deviation; about 0.68 is expected"""
     within_two: float
-    """Coverage of two standard deviations; 0.95 is expected"""
+    """Fraction of errors within two standard deviations; about 0.95 is expected"""
 
 
 @dataclass
 class Calibration:
-    """Estimate of standalone quality from inherited metrics and sizes.
+    """Estimate of a network's quality after training from scratch, from its metric with supernet weights and its size.
 
-    It averages a line through the inherited metric, ridge regression on sizes, and ridge regression on both. Weights
-    are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The same errors
-    give the standard deviation.
+    It is a weighted mean of a line through the supernet's metric, ridge regression on sizes, and ridge regression on
+    both. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights.
+    The same errors give the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
         >>> mean, spread = calibration.predict_with_std(candidates, their_losses)
 
     Raises:
-        ConfigError: the direction of a metric is neither given nor known by its name.
+        ConfigError: ``larger`` is None and the name of the metric is unknown.
     """
 
     fewest: ClassVar[int] = FEWEST
     space: SearchSpace
     metric: str
     larger: bool | None = None
-    """True if larger values are better; None: by :func:`larger_is_better`"""
+    """True if larger values are better; None: see :func:`larger_is_better`"""
     inherited_metric: str = "loss"
-    """Metric of the supernets"""
+    """Name of the supernets' metric"""
     inherited_larger: bool | None = None
-    """True if larger values of the inherited metric are better; None: by its name"""
+    """True if larger values of ``inherited_metric`` are better; None: see :func:`larger_is_better`"""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """Provenance: fingerprints of the supernets, data of their evaluation"""
+    """SHA-256 of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
     inherited: Array = field(default_factory=lambda: np.zeros((0, 1)), init=False, repr=False)
-    """Inherited metrics ``(n, S)`` of the trained networks"""
+    """Supernet metrics ``(n, S)`` of the trained networks"""
     learned: Learned | None = field(default=None, init=False, repr=False)
-    """Fitted state; None without networks"""
+    """Fitted models; None before :meth:`fit`"""
 
     def __post_init__(self) -> None:
         if self.larger is None:
@@ -99,13 +100,13 @@ class Calibration:
         """Fit to trained networks.
 
         Args:
-            architectures: ``n`` distinct networks, at least 3, usually 5 to 15; with none, the estimate is the
-                inherited metric.
-            inherited: inherited metrics ``(n,)``, or ``(n, S)`` of S supernets.
-            standalone: standalone metric ``(n,)``.
+            architectures: n different networks, at least 3, usually 5 to 15; if empty, the estimate is the supernet's
+                metric.
+            inherited: metric with supernet weights ``(n,)``, or ``(n, S)`` for S supernets.
+            standalone: metric after training from scratch ``(n,)``.
 
         Raises:
-            DataError: there are one or two networks, equal values, or values that are not finite.
+            DataError: there are one or two networks, all results are equal, or a value is not finite.
         """
         networks = [self.space.validate(architecture) for architecture in architectures]
         targets, columns = np.asarray(standalone, np.float64), _columns(inherited)
@@ -114,9 +115,11 @@ class Calibration:
         self.require_enough(len(networks))
         finite = np.isfinite(targets) & np.isfinite(columns).all(1)
         if not finite.all():
-            raise DataError(f"a result of network {networks[int(finite.argmin())].key} is not finite; leave it out")
+            raise DataError(f"a metric of network {networks[int(finite.argmin())].key} is not finite; remove it")
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
-            raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; give different ones")
+            raise DataError(
+                f"all {len(networks)} networks have {self.metric} {targets[0]:g}; give networks with different results"
+            )
         self.trained, self.inherited = dict(zip(networks, targets.tolist(), strict=True)), columns
         self.learned = Learned.of(self._oriented(columns), self.sizes_of(networks), self._sign * targets)
         return self
@@ -125,8 +128,8 @@ class Calibration:
     def require_enough(networks: int) -> None:
         if networks < FEWEST:
             raise DataError(
-                f"{networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better 5 to"
-                " 15: train more of them, or give none to search by the inherited metric"
+                f"got {networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better"
+                " 5 to 15; train more, or give none to search by the supernet's metric"
             )
 
     @property
@@ -135,51 +138,51 @@ class Calibration:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Weights of the three linear models in the estimate, by name."""
+        """Name of each linear model -> weight in the estimate."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
-        """Return estimates ``(B,)`` of the standalone metric; without a fit, of the inherited one.
+        """Return estimates ``(B,)`` of the metric after training from scratch; without a fit, the supernet's metric.
 
         Args:
-            inherited: ``(B,)`` or ``(B, S)``, as for :meth:`fit`.
+            inherited: metric with supernet weights ``(B,)`` or ``(B, S)``.
         """
         if self.learned is None:
             return np.asarray(_columns(inherited).mean(1))
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
-        """Return estimates and standard deviations ``(B,)``.
+        """Return estimates ``(B,)`` and standard deviations ``(B,)``.
 
         Raises:
-            ConfigError: it was fitted to no network.
+            ConfigError: the calibration is not fitted.
         """
         columns = self._oriented(_columns(inherited))
         mean, spread = self._fitted().estimate(columns, self.sizes_of(architectures))
         return self._sign * mean, spread
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return estimates ``(B,)`` of each of the three linear models, by name."""
+        """Return name -> estimates ``(B,)`` of each linear model."""
         columns = self._oriented(_columns(inherited))
         rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
 
     def _fitted(self) -> Learned:
         if self.learned is None:
-            raise ConfigError("the calibration is not fitted to trained networks; call fit with some first")
+            raise ConfigError("the calibration is not fitted; call fit with trained networks first")
         return self.learned
 
     def quality(self) -> Quality:
-        """Return the leave-one-out quality; weights and standard deviations also leave the network out.
+        """Return the leave-one-out errors; weights and standard deviations exclude the network too.
 
         Raises:
-            ConfigError: it was fitted to fewer than 4 networks.
+            ConfigError: the calibration was fitted to fewer than 4 networks.
         """
         count = len(self.trained)
         if self.learned is None or count <= FEWEST:
             raise ConfigError(
-                f"too few networks for an evaluation; fit it to at least {FEWEST + 1} trained networks first"
+                f"the calibration was fitted to {count} networks; its quality needs at least {FEWEST + 1}"
             )
         columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
         targets = self._sign * np.array(list(self.trained.values()))
@@ -196,7 +199,7 @@ class Calibration:
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
-        """Return columns ``(B, C)`` of :class:`~nas_core.search.calibration.sizes.Sizes`."""
+        """Return sizes ``(B, C)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
         return _sizes(self.space).columns(architectures)
 
     @property
@@ -218,12 +221,12 @@ def _columns(inherited: ArrayLike) -> Array:
 
 
 def calibrated_name(calibration: Calibration) -> str:
-    """Return the estimate's metric name, such as ``calibrated_test_bleu``."""
+    """Return the name of the estimate, such as ``calibrated_test_bleu``."""
     return f"calibrated_{calibration.metric if calibration.fitted else calibration.inherited_metric}"
 
 
 def objective_of(calibration: Calibration) -> str:
-    """Return the name of the minimised metric: the estimate's, after a minus if larger values are better."""
+    """Return the metric to minimise: the estimate's name, after a minus if larger values are better."""
     larger = calibration.larger if calibration.fitted else calibration.inherited_larger
     return f"-{calibrated_name(calibration)}" if larger else calibrated_name(calibration)
 
@@ -231,7 +234,7 @@ def objective_of(calibration: Calibration) -> str:
 def calibrated_metrics(
     calibration: Calibration, architecture: Architecture, inherited: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Return the estimate, its standard deviation and the minimised metric by name; empty for a non-finite metric.
+    """Return estimate, standard deviation and metric to minimise; empty if a supernet's metric is not finite.
 
     Args:
         inherited: metrics of the architecture from each supernet.

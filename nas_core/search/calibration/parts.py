@@ -1,4 +1,4 @@
-"""Three linear models of quality, and their mixture."""
+"""Linear models of a network's quality, and their weighted mean."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
-"""Line through the inherited metric, ridge regression on sizes, ridge regression on both."""
+"""Line through the supernet's metric, ridge regression on sizes, ridge regression on both."""
 PENALTIES = np.logspace(-1.5, 1, 11)
-"""Ridge penalties, in mean squares of all columns together (about 1)."""
+"""Ridge penalties, relative to the mean square of a network's features (about 1)."""
 FREE = 10.0
-"""Scale of a column with almost no penalty."""
+"""Scale of a feature that the ridge penalty hardly affects."""
 FEWEST = 3
 """Smallest number of trained networks for a fit."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Linear function of columns."""
+    """Linear function of C features."""
 
     weights: Array
     """``(C,)``"""
     offset: float
 
     def of(self, columns: Array) -> Array:
-        """Return values ``(B,)`` at columns ``(B, C)``."""
+        """Return values ``(B,)`` for features ``(B, C)``."""
         return columns @ self.weights + self.offset
 
     @classmethod
     def rising(cls, column: Array, targets: Array) -> Line:
-        """Return the least squares line through one column ``(n, 1)``, with slope >= 0."""
+        """Return the least-squares line through one feature ``(n, 1)``, with a slope of at least 0."""
         x, y = column[:, 0] - column.mean(), targets - targets.mean()
         slope = max(float(x @ y) / float(x @ x), 0.0) if float(x @ x) > 0 else 0.0
         return cls(np.array([slope]), float(targets.mean() - slope * column.mean()))
 
     @classmethod
     def ridge(cls, columns: Array, targets: Array) -> Line:
-        """Return a ridge regression averaged over penalties by marginal likelihood (MacKay 1992), from one SVD."""
+        """Return a ridge regression averaged over :data:`PENALTIES`, weighted by marginal likelihood (MacKay 1992)."""
         middle, mean = columns.mean(0), float(targets.mean())
         basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
         off = targets - mean
@@ -60,25 +60,25 @@ class Line:
 
 @dataclass(frozen=True)
 class Inherited:
-    """Scale of the inherited metrics of each supernet and of their mean."""
+    """Standardisation of the metrics of S supernets and of their mean."""
 
     middle: Array
-    """``(S,)``"""
+    """Means ``(S,)``"""
     deviation: Array
-    """``(S,)``"""
+    """Standard deviations ``(S,)``"""
     together: float
     """Standard deviation of the mean over supernets"""
 
     @classmethod
     def scaled(cls, inherited: Array) -> Inherited:
-        """Return the scale of inherited metrics ``(n, S)``, larger is better."""
+        """Fit to supernet metrics ``(n, S)``, larger is better."""
         deviation = _usable(inherited.std(0))
         middle = inherited.mean(0)
         mean = ((inherited - middle) / deviation).mean(1)
         return cls(middle, deviation, float(_usable(np.array([mean.std()]))[0]))
 
     def columns(self, inherited: Array) -> tuple[Array, Array]:
-        """Return the mean ``(B, 1)`` and the single columns ``(B, S)``, or ``(B, 0)`` for one supernet."""
+        """Return the standardised mean over supernets ``(B, 1)`` and, for several, each one's metric ``(B, S)``."""
         standard = (inherited - self.middle) / self.deviation
         mean = standard.mean(1, keepdims=True)
         count = standard.shape[1]
@@ -91,29 +91,29 @@ def _usable(deviation: Array) -> Array:
 
 @dataclass(frozen=True)
 class Parts:
-    """Three models, fitted to the same networks."""
+    """Three linear models, fitted to the same networks."""
 
     inherited: Inherited
     lines: tuple[Line, Line, Line]
-    """In the order of :data:`PARTS`"""
+    """Linear functions in the order of :data:`PARTS`"""
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, larger metrics being better."""
+        """Fit supernet metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger is better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         features = np.hstack([FREE * mean, single, sizes])
         return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(features, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
-        """Return estimates ``(3, B)``."""
+        """Return the estimates ``(3, B)`` of the three models."""
         mean, single = self.inherited.columns(inherited)
         columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
         return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
 
     @staticmethod
     def left_out(inherited: Array, sizes: Array, targets: Array) -> Array:
-        """Return leave-one-out estimates ``(3, n)``."""
+        """Return leave-one-out estimates ``(3, n)`` of the three models."""
         places = np.arange(len(targets))
         estimates = np.empty((len(PARTS), len(targets)))
         for place in places:
@@ -125,16 +125,16 @@ class Parts:
 
 @dataclass(frozen=True)
 class Learned:
-    """Fitted state of a calibration."""
+    """Fitted models of a calibration, with weights and standard deviation."""
 
     parts: Parts
     mixture: Mixture
     scale: TargetScale
-    """Scale between mixture and targets, larger is better"""
+    """Standardisation of the targets; larger is better"""
 
     @classmethod
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
-        """Fit trained networks, with weights and standard deviations from leave-one-out estimates."""
+        """Fit to trained networks, see :meth:`Parts.fit`."""
         scale = TargetScale.fitted("mean", targets)
         held_out = scale.learn(Parts.left_out(inherited, sizes, targets))
         learned = scale.learn(targets)
@@ -144,5 +144,5 @@ class Learned:
         return cls(Parts.fit(inherited, sizes, targets), mixture, scale)
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
-        """Return estimates and standard deviations ``(B,)``."""
+        """Return estimates ``(B,)`` and standard deviations ``(B,)``."""
         return self.mixture.combine(self.scale.learn(self.parts.predict(inherited, sizes)), self.scale)

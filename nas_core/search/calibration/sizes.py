@@ -1,4 +1,4 @@
-"""Sizes of networks as scaled columns, for any space."""
+"""Sizes of networks as standardised features, for any search space."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from nas_core.space.slots import ABSENT
 
 Array = NDArray[np.float64]
 DRAWN = 1000
-"""Random architectures for the scale of the columns."""
+"""Number of random architectures for the standardisation."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of architectures as columns.
+    """Sizes of architectures as features.
 
-    They are sums of numeric genes over existing layers, parameters and FLOPs if there are formulas, logarithms of all
-    these, and mean codes of genes with named options. Numeric genes with their own codes are no sizes.
+    Features are sums over layers of numeric genes, parameters and FLOPs if known, logarithms of all these, and mean
+    codes of genes with named options. Numeric genes with codes of their own are not used.
     """
 
     space: SearchSpace
 
     def columns(self, architectures: Sequence[Architecture]) -> Array:
-        """Return columns ``(B, C + 1)``, scaled over random architectures to mean 0 and mean square 1 / C.
+        """Return features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C.
 
         The last one is the mean of all sizes, with mean square 1.
         """

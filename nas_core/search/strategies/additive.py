@@ -1,6 +1,6 @@
-"""Additive models of a search space: a sum of one effect per option of each gene.
+"""Additive models of a metric: a sum of effects of all options.
 
-Letters: n architectures, V binary variables, one for each option of each gene of each layer.
+Letters: n architectures, V binary variables, one per option of each slot. A slot is a gene in one layer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nas_core.space.slots import ABSENT, Rows
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Ridge penalties, chosen by leave-one-out error."""
+"""Ridge penalties to select from by leave-one-out error."""
 UNKNOWN_COST = 10.0
 """Cost of an architecture without a prediction, as a multiple of the limit."""
 
 
 class Variables:
-    """Binary variables of a space, ordered by slots and their options."""
+    """Binary variables of a search space: 1 for the options of an architecture."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space, self.slots = space, space.slots
@@ -34,19 +34,19 @@ class Variables:
         self.option_of = np.arange(self.count) - self.starts[self.slot_of]
 
     def of(self, rows: Rows) -> Numbers:
-        """Return the variables ``(n, V)`` of rows ``(n, slots)``."""
+        """Return the variables ``(n, V)`` of architectures ``(n, slots)``."""
         chosen: Numbers = (rows[:, self.slot_of] == self.option_of).astype(np.float64)
         return chosen
 
     def row(self, values: Numbers) -> Rows:
-        """Return the row ``(1, slots)`` of variables ``(V,)``."""
+        """Return the architecture ``(1, slots)`` with the variables ``(V,)``."""
         row = np.full((1, self.slots.count), ABSENT, np.int16)
         chosen = np.flatnonzero(values > 0.5)
         row[0, self.slot_of[chosen]] = self.option_of[chosen]
         return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
 
     def steps(self) -> Numbers:
-        """Return features ``(V, slots + genes)``: size of each option within its slot and within its gene."""
+        """Return features ``(V, slots + genes)`` that encode the size of each option, per slot and per gene."""
         places = np.arange(self.count)
         rows = np.zeros((self.count, self.slots.count), np.int16)
         rows[places, self.slot_of] = self.option_of
@@ -61,11 +61,11 @@ class Variables:
 
 
 class AdditiveFit:
-    """Ridge regression of a metric on the variables, with shared slopes along option sizes.
+    """Ridge regression of a metric on the variables and on the sizes of the options.
 
     Args:
-        rows: ``(n, slots)``, n >= 2.
-        values: ``(n,)``, not all equal.
+        rows: architectures ``(n, slots)``, n >= 2.
+        values: metric ``(n,)``, not all equal.
     """
 
     def __init__(self, variables: Variables, rows: Rows, values: Numbers) -> None:
@@ -96,7 +96,7 @@ class AdditiveFit:
         return parts
 
     def drawn(self, rng: np.random.Generator) -> Numbers:
-        """Return effects ``(V,)`` drawn from the posterior."""
+        """Return a random draw of the effects ``(V,)`` from their posterior."""
         deviation = self._noise / np.sqrt(self._singular**2 + self._penalty)
         prior = rng.standard_normal(len(self._mean)) * (self._noise / np.sqrt(self._penalty))
         inside = self._right @ (self._right.T @ prior)  # the prior remains in directions without results
@@ -106,9 +106,9 @@ class AdditiveFit:
 
 
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
-    """Return the constraint with an additive model as predictor, fitted to its predictions for these rows.
+    """Replace a slow constraint's predictor by an additive model of its predictions for ``rows``.
 
-    If all predictions are equal, every architecture is feasible.
+    If all are equal, every architecture meets the limit.
     """
     values = constraint.values(rows)
     finite = np.isfinite(values)
@@ -123,21 +123,19 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """Linear approximation of the limited metrics, exact for an anchor and architectures that differ in one gene."""
+    """Linear approximation of the limited metrics around a reference architecture, exact for changes of one gene."""
 
     parts: Numbers
-    """``(limits, V)`` effects in the metrics' units; 0 for the anchor's options."""
+    """Effects ``(limits, V)`` in the metrics' units; 0 for options of the reference architecture."""
     constant: Numbers
-    """``(limits,)``: metrics of the anchor."""
+    """Metrics ``(limits,)`` of the reference."""
 
     @classmethod
     def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
-        """Return a model from predictions for the anchor, and for it with each other option of each gene.
-
-        Options of absent layers are compared at the greatest depth.
+        """Fit to predictions for all changes of one gene; options of absent layers are changed at the greatest depth.
 
         Args:
-            anchor: ``(1, slots)`` with an option in every slot, absent layers included.
+            anchor: reference ``(1, slots)`` with an option in every slot, absent layers included.
         """
         slots = variables.slots
         row = slots.canonical(anchor)
@@ -159,6 +157,6 @@ class LinearCosts:
         return cls(np.array(parts).reshape(-1, variables.count), np.array(constants))
 
     def values(self, chosen: Numbers) -> Numbers:
-        """Return the approximated metrics ``(limits,)`` of an architecture's variables ``(V,)``."""
+        """Return the approximated metrics ``(limits,)`` for variables ``(V,)``."""
         result: Numbers = self.constant + self.parts @ chosen
         return result

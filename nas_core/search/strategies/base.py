@@ -1,4 +1,4 @@
-"""Ask-and-tell interface of search strategies."""
+"""Base class of search strategies."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
-"""Number of best architectures from which spare ones are mutated, and mutation probability per gene."""
+"""Number of best architectures that are mutated for idle workers, and mutation probability per gene."""
 
 PATIENCE = 3
-"""Consecutive generations without a new architecture after which a search ends."""
+"""Number of consecutive generations without a new architecture after which a search ends."""
 
 
 class Strategy(ABC):
     """Search strategy: proposes architectures and learns from their metrics; it never evaluates.
 
-    ``ask`` returns each architecture once; ``tell`` accepts results in any order. A generation is proposed after all
-    results of the previous one, unless ``barrier`` is False. A missing, NaN or infinite result is a failure. Only the
-    first result of an architecture counts.
+    :meth:`ask` returns each architecture once; :meth:`tell` accepts metrics in any order. A generation is proposed
+    after all results of the previous one, unless ``barrier`` is False. A missing, NaN or infinite metric is a failure.
+    Only the first result of an architecture counts.
 
-    A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`. With more than one score per
-    result it overrides :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
+    A subclass defines :attr:`budget` and :meth:`_propose`. If it learns more than the metric, it overrides
+    :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
 
     Args:
-        constraints: hard limits, such as ``{"latency_ms": (function, 30)}``.
+        constraints: limits of all proposed architectures, such as ``{"latency_ms": (function, 30)}``.
+        config: instance of :attr:`config_class`.
         metric: metric to minimise.
-        max_tries: cap of each rejection sampling, in candidates.
+        max_tries: largest number of random draws per generation to find architectures within the limits.
     """
 
     name: ClassVar[str] = ""
     purpose: ClassVar[str] = ""
-    """One line for users."""
+    """One-line description for users."""
     config_class: ClassVar[type[Any]] = NoSettings
-    """Frozen dataclass whose fields are the strategy's options."""
+    """Frozen dataclass of the strategy's options."""
     multi_objective: ClassVar[bool] = False
-    """True if several metrics are minimised, not only the first."""
+    """True if all objectives are minimised, not only the first."""
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
@@ -67,7 +68,7 @@ class Strategy(ABC):
     ) -> None:
         for name, value, least in (("seed", seed, 0), ("max_tries", max_tries, 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
+                raise ConfigError(f"{name} is {value!r}; expected an integer of at least {least}")
         if config is not None and not isinstance(config, self.config_class):
             raise ConfigError(f"config is {config!r}; expected a {self.config_class.__name__}")
         self.space = space
@@ -78,9 +79,9 @@ class Strategy(ABC):
         self.proposals = Proposals(space, constraints, max_tries)
         self.generation = 0
         self.proposed = 0
-        """Members of all generations, including repeated ones."""
+        """Number of architectures in all generations, with repetitions."""
         self.saved = 0
-        """Members whose result was already available."""
+        """Number of proposed architectures that had a result."""
         self._scores: dict[bytes, float] = {}
         self._members: dict[bytes, None] = {}
         self._queue: dict[bytes, None] = {}
@@ -92,7 +93,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def _propose(self) -> Rows | None:
-        """Return the next generation ``(n, slots)``, evaluated members included; None to end the search."""
+        """Return the next generation ``(n, slots)``, which may repeat architectures; None ends the search."""
 
     @property
     @abstractmethod
@@ -108,9 +109,10 @@ class Strategy(ABC):
         objectives: Sequence[str],
         **common: Any,
     ) -> Any:
-        """Return a strategy with the objectives of a command line or a host.
+        """Create a strategy with the objectives of a command line or a host framework.
 
         Args:
+            objectives: metrics to minimise; only the first for a single objective.
             common: ``seed`` and ``max_tries``.
         """
         return cls(space, constraints, config, metric=objectives[0], **common)
@@ -121,12 +123,12 @@ class Strategy(ABC):
         return (self.metric,)
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        """Return the score of a new result; infinity for a failure."""
+        """Return the score of a new result, smaller is better; infinity for a failure."""
         score = plain_metrics({self.metric: metrics.get(self.metric)})[self.metric]
         return math.inf if score is None else score
 
     def describe(self) -> dict[str, Any]:
-        """Return all settings as plain data; equal descriptions mean equal behaviour."""
+        """Return all settings as JSON types."""
         return {
             "strategy": self.name or type(self).__name__,
             "seed": self.seed,
@@ -137,7 +139,7 @@ class Strategy(ABC):
         }
 
     def insight(self) -> dict[str, Any]:
-        """Return what was learned, as plain data for reports."""
+        """Return what was learned, as JSON types."""
         return {}
 
     def _state(self) -> dict[str, Any]:
@@ -155,7 +157,7 @@ class Strategy(ABC):
 
     @property
     def finished(self) -> bool:
-        """True if no architecture is left to ask for and all results are known."""
+        """True if no architecture is left to ask for and all have a result."""
         return self.asked_all and not self._waiting
 
     @property
@@ -173,7 +175,7 @@ class Strategy(ABC):
             self._refill()
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        """Return at most ``n`` new architectures; none while results are awaited or at the end.
+        """Return at most ``n`` new architectures; none at the end, or while the next generation awaits results.
 
         Raises:
             ConstraintError: no architecture meets the limits.
@@ -187,7 +189,7 @@ class Strategy(ABC):
         return self._values(keys)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
-        """Record an architecture's metrics; None, or no number for :attr:`metric`, is a failure."""
+        """Record the metrics of an architecture; None is a failure."""
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
             return
@@ -200,7 +202,7 @@ class Strategy(ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """Return a new feasible architecture for an idle worker; the search itself does not change.
+        """Return a new architecture within the limits for an idle worker, without effect on the search.
 
         Args:
             rng: random generator other than the strategy's.
@@ -220,12 +222,12 @@ class Strategy(ABC):
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
-        """Put architectures without a result first in the queue again."""
+        """Return architectures without a result to the front of the queue."""
         self._queue = {**self._waiting, **self._queue}
         self._waiting = {}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the member with the smallest score, the earliest among equals; None without one."""
+        """Return the proposed architecture with the smallest score, and the score; None without a result."""
         good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
         key = min(good, key=self._scores.__getitem__, default=None)
         return None if key is None else (self._values([key])[0], self._scores[key])
@@ -264,7 +266,7 @@ class Strategy(ABC):
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
-        """Return successful evaluations, in an order independent of that of results."""
+        """Return architectures ``(n, slots)`` and scores ``(n,)`` of successful evaluations."""
         others = sorted(key for key in self._scores if key not in self._members)
         keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
         return self._rows(keys), np.array([self._scores[key] for key in keys])
@@ -274,10 +276,11 @@ class Strategy(ABC):
         return sorted(good, key=lambda key: (self._scores[key], key))
 
     def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
-        """Return ``count`` rows: the chosen ones, children of the best evaluated ones, then random ones.
+        """Fill ``chosen`` up to ``count`` rows with mutants of the best evaluated architectures, then with random ones.
 
         Args:
-            taken: keys that are not proposed; new ones are added.
+            taken: keys of excluded rows; those of new rows are added.
+            parents: number of mutated architectures.
         """
         best = self._rows(self._best_first()[:parents])
         children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
@@ -288,7 +291,7 @@ class Strategy(ABC):
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as JSON types; architectures are rows of option indices."""
+        """Return the state of the search as JSON types."""
         return {
             "settings": self.describe(),
             "space": space_to_dict(self.space),
@@ -307,17 +310,17 @@ class Strategy(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of :meth:`state_dict`.
+        """Restore a state returned by :meth:`state_dict`.
 
         Raises:
-            ConfigError: settings or space differ, or the state is damaged.
+            ConfigError: settings or search space differ, or the state is damaged.
         """
         try:
             advice = "use the same settings, or start without the state"
             check_same_settings("the state was saved by a search with", state["settings"], self.describe(), advice)
             if state["space"] != space_to_dict(self.space):
                 raise ConfigError(
-                    f"the state was saved in space {state['space'].get('name')!r} with other choices than"
+                    f"the state was saved for search space {state['space'].get('name')!r}, whose choices differ from"
                     f" {self.space.name!r}; use the same space, or start without the state"
                 )
             self.rng.bit_generator.state = state["rng"]
@@ -330,14 +333,14 @@ class Strategy(ABC):
             self._scores = dict(zip(self._keys(state["told"]), scores, strict=True))
             self._restore(state)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ConfigError(f"not the state of a search ({error}); start without it") from None
+            raise ConfigError(f"the state of the search is damaged ({error}); start without it") from None
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
         options = np.array(rows)
         if options.size and options.dtype.kind != "i":
-            raise ValueError("options that are no whole numbers")
+            raise ValueError("option indices are not whole numbers")
         options = options.astype(np.int64).reshape(-1, self.space.slots.count)
         clipped = np.clip(options, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
         if (clipped != options).any() or ((clipped == ABSENT) == self.space.slots.exists(clipped)).any():
-            raise ValueError(f"options that space {self.space.name!r} does not have")
+            raise ValueError(f"option indices are not those of search space {self.space.name!r}")
         return row_keys(clipped)

@@ -1,13 +1,13 @@
-"""HAT's evolutionary search.
+"""Evolutionary search of HAT.
 
-Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
-unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences:
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; also
+used by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences from the paper:
 
-- Scores are cached: at most 3,025 evaluations instead of 3,750 for the same populations.
-- A population has no duplicates, and the last generation is scored.
-- Feasible results from before the first population may be parents; failed evaluations may not.
+- Each architecture is evaluated once: at most 3,025 evaluations instead of 3,750.
+- A population has no duplicates, and the last generation is evaluated.
+- Architectures evaluated before the first population may be parents; failed evaluations may not.
 
-As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
+As in the authors' code, children come from the parents; in the paper's listing, from the whole population.
 """
 
 from __future__ import annotations
@@ -37,44 +37,43 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionConfig:
-    """Settings of HAT's evolution; the defaults are the paper's.
+    """Settings of HAT's evolution; defaults from the paper.
 
     Raises:
         ConfigError: parents, mutations and crossovers do not add up to the population.
     """
 
     iterations: int = 30
-    """Scored populations, including the random first one."""
+    """Number of generations, including the random first one."""
     population: int = 125
-    """Members of each population: parents + mutations + crossovers; those not given are as 25 : 50 : 50."""
+    """Size of each population: parents + mutations + crossovers; missing numbers are in proportion 25 : 50 : 50."""
     parents: int = 25
-    """Best members, which survive and have children."""
+    """Number of best architectures that survive and have children."""
     mutations: int = 50
-    """Children by mutation in each generation."""
+    """Number of children by mutation in each generation."""
     crossovers: int = 50
-    """Children by crossover in each generation."""
+    """Number of children by crossover in each generation."""
     mutation_prob: float = 0.3
-    """Probability with which mutation draws each gene anew, uniformly from its options."""
+    """Probability with which mutation redraws each gene, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         if self.population != self.parents + self.mutations + self.crossovers:
             message = (
                 f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
-                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers},"
-                " or only some of the four"
+                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers}"
             )
             raise ConfigError(
-                f"{message}, from which EvolutionConfig.of computes the others",
-                command_line=f"{message}: leave one out to compute it from the others",
+                f"{message}, or only some of the four numbers for EvolutionConfig.of",
+                command_line=f"{message}; leave one out to compute it from the others",
             )
 
     @classmethod
     def of(cls, **settings: Any) -> EvolutionConfig:
-        """Return settings; numbers not given share the rest of the population in HAT's proportions.
+        """Return settings; missing numbers fill up the population in HAT's proportions.
 
         Raises:
-            ConfigError: the given numbers exceed the population.
+            ConfigError: the numbers exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
         numbers = [settings[name] for name in ("population", *shares) if name in settings]
@@ -87,7 +86,7 @@ class EvolutionConfig:
         if missing and remaining < ("parents" in missing):
             raise ConfigError(
                 f"population is {settings['population']}, which leaves {remaining} for {' and '.join(missing)};"
-                " give a larger population, or fewer of the others"
+                " increase the population, or decrease the other numbers"
             )
         while missing:
             name, share = next(iter(missing.items()))
@@ -98,7 +97,7 @@ class EvolutionConfig:
 
 
 class HATEvolution(Strategy):
-    """HAT's evolution with hard constraints; the module lists differences to the paper."""
+    """Evolutionary search of HAT within limits."""
 
     config: EvolutionConfig
     name: ClassVar[str] = "evolution"

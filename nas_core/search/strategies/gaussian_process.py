@@ -1,4 +1,4 @@
-"""Gaussian process on the genes of a space, as a ranker.
+"""Gaussian process on the genes of a search space, as a ranker.
 
 Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, 5.4.1 (marginal likelihood); Srinivas et al.,
 "Gaussian Process Optimization in the Bandit Setting", ICML 2010 (confidence bounds); Desautels et al., "Parallelizing
@@ -21,24 +21,22 @@ from nas_core.space.slots import Rows
 Numbers = NDArray[np.float64]
 
 KAPPA = 3.0
-"""Number of standard deviations between the predicted value and the score; chosen, as the precisions, on
-NAS-Bench-201."""
+"""Number of standard deviations subtracted from the predicted mean; tuned on NAS-Bench-201, like the precisions."""
 STEPS = 15
 """Iterations of the fit of length scales."""
 MOST = 500
-"""Largest number of evaluated architectures in a fit; of more, the best half and a random half."""
+"""Largest number of evaluated architectures in a fit; with more, the best half and a random half are used."""
 NOISE = 0.02
-"""Prior variance of the noise, relative to that of the values. A fit that explains results by noise stops searching."""
+"""Prior value of the noise variance, relative to the variance of the values."""
 PRECISION_RATE, PRECISION_VARIANCE, PRECISION_NOISE = 8.0, 0.2, 5.0
-"""Precisions of the normal priors on the logarithms of the rates, of the variance and of the noise. With a wide prior
-on rates, a search stops changing genes that mattered little so far."""
+"""Precisions of the normal priors on the logarithms of rates, variance and noise."""
 
 
 class GaussianProcessRanker:
     """Ranker by the lower confidence bound of a Gaussian process; smaller scores are better.
 
-    The kernel is squared exponential, with a length scale for the options of each choice, and one for their sizes if
-    they are numbers. Values are replaced by the normal quantiles of their ranks.
+    The squared exponential kernel has one length scale for the options of each choice, and one for their sizes if they
+    are numbers. Values are replaced by normal quantiles of their ranks.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:
@@ -54,7 +52,7 @@ class GaussianProcessRanker:
         self._first = np.log(4.0 / (slots.count + len(numbers)))
 
     def fit(self, rows: Rows, values: Numbers) -> None:
-        """Fit rows ``(n, slots)`` and values ``(n,)``."""
+        """Fit to architectures ``(n, slots)`` and values ``(n,)``."""
         from scipy.linalg import solve_triangular
         from scipy.optimize import minimize
         from scipy.special import ndtri
@@ -84,12 +82,12 @@ class GaussianProcessRanker:
         self._weights = self._whiten.T @ (self._whiten @ targets)
 
     def score(self, rows: Rows) -> Numbers:
-        """Return the lower confidence bound ``(N,)``."""
+        """Return the lower confidence bounds ``(N,)``."""
         mean, deviation, *_ = self._posterior(rows)
         return np.round(mean - KAPPA * deviation, 5)  # equal on all machines
 
     def select(self, rows: Rows, count: int) -> Rows:
-        """Return ``count`` rows in turn, each with the lowest bound after the results of those before are known."""
+        """Choose ``count`` rows one by one, each with the lowest bound if earlier choices were evaluated."""
         mean, deviation, points, white = self._posterior(rows)
         chosen: list[int] = []
         for _ in range(min(count, len(rows))):
@@ -104,7 +102,7 @@ class GaussianProcessRanker:
         return rows[chosen]
 
     def _posterior(self, rows: Rows) -> tuple[Numbers, Numbers, NDArray[np.float32], NDArray[np.float32]]:
-        """Return means and standard deviations ``(N,)``, scaled features ``(N, F)`` and whitened kernels ``(n, N)``."""
+        # means and standard deviations (N,), scaled features (N, F), whitened kernels (n, N)
         points = self._variables.of(rows).astype(np.float32) @ self._scaled
         kernel = self._kernel(self._points, points)
         white = self._whiten.astype(np.float32) @ kernel
@@ -130,7 +128,7 @@ def negative_log_posterior(
     """Return the negative log posterior and its gradient (Rasmussen and Williams, equation 5.9).
 
     Args:
-        logarithms: of the rates ``(G,)``, of the variance and of the noise.
+        logarithms: logarithms of the rates ``(G,)``, the variance and the noise.
         apart: squared distances ``(G, n, n)``.
     """
     from scipy.linalg import cho_solve

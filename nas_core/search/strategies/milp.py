@@ -1,13 +1,13 @@
-"""Search by integer programs that combine scored single changes; the supernet re-ranks the solutions.
+"""Search by integer programs on an additive model of the metric.
 
 After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
-Distillation-Based NAS for Inference-Optimized LLMs", 2024: a network's loss is the sum of the effects of its choices.
-Differences:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024. Differences:
 
-- Costs are linearised around the best architecture. Their error at a solution corrects the next program's budget.
-- Effects are fitted to all results after each round. A share of the proposals is best for effects drawn from the
-  posterior (Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
-- The reference of single changes is the largest feasible network whose genes have shrunk by about the same share.
+- Costs are linearised around the best architecture; the error at each solution corrects the next program's limits.
+- Effects are fitted to all results after each round. Some proposals use effects drawn from the posterior (Baptista and
+  Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
+- The first evaluations change one gene of the largest architecture within the limits whose genes are about equally
+  reduced.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _log = logging.getLogger(__name__)
 Numbers = NDArray[np.float64]
 
 SHARES = 257
-"""Number of networks between the largest and the smallest that are tried as reference."""
+"""Number of architectures from the largest to the smallest that are tried for the first evaluations."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Multiples of the golden ratio modulo 1 are spaced evenly."""
+"""Golden ratio; its multiples modulo 1 are spaced evenly."""
 BAD = 0.5
-"""Results are clipped at this share of the way from the best to the median."""
+"""Values are clipped at best + ``BAD`` * (median - best) before a fit."""
 MUTATED = 0.1
-"""Mutation probability per gene of children that fill up the proposals."""
+"""Mutation probability per gene for children that fill up the proposals."""
 DIGITS = 9
-"""Decimals of coefficients up to 1; smaller differences are below the solver's tolerance."""
+"""Decimals of coefficients scaled to at most 1."""
 
 
 _RANGES = {
@@ -60,42 +60,41 @@ class MILPConfig:
     """Settings of the search by integer programs.
 
     Raises:
-        ConfigError: there are more single changes than evaluations.
+        ConfigError: single_changes is not smaller than evaluations.
     """
 
     evaluations: int = 300
-    """Largest number of architectures."""
+    """Largest number of evaluated architectures."""
     single_changes: int = 60
-    """Largest number of architectures that differ from the reference in one gene, those that save most first."""
+    """Largest number of first evaluations that change one gene; those that reduce costs most come first."""
     per_round: int = 10
-    """Proposals between two fits of the additive model."""
+    """Number of proposals after each fit of the additive model."""
     explore: float = 0.6
-    """Share of the proposals that are best for a model drawn from the posterior."""
+    """Fraction of proposals that use effects drawn from the posterior."""
     solves: int = 8
-    """Largest number of integer programs per proposal, each with a corrected budget."""
+    """Largest number of integer programs per proposal, each with corrected limits."""
     nodes: int = 500
-    """Largest number of branch-and-bound nodes; a time limit would not be reproducible."""
+    """Largest number of branch-and-bound nodes per program."""
     gap: float = 0.01
-    """Relative optimality gap; 0 is slower."""
+    """Relative optimality gap of a program; 0 is slower."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         if self.single_changes >= self.evaluations:
             raise ConfigError(
-                f"single_changes is {self.single_changes} and evaluations {self.evaluations}, which leaves nothing for"
-                " the reference; give fewer single changes"
+                f"single_changes is {self.single_changes}; expected fewer than evaluations, which is {self.evaluations}"
             )
 
 
 class Program:
-    """Integer program (``scipy.optimize.milp``): one option for each gene with the smallest sum of effects."""
+    """Integer program: one option per gene and layer with the smallest sum of effects."""
 
     def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
         self.variables, self.nodes, self.gap = variables, nodes, gap
         self._one, self._sums = self._structure()
 
     def _structure(self) -> tuple[Numbers, Numbers]:
-        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option per existing slot."""
+        # coefficients (slots, V) and right-hand sides (slots,): one option per present slot
         variables, slots = self.variables, self.variables.slots
         coefficients = np.zeros((slots.count, variables.count))
         coefficients[variables.slot_of, np.arange(variables.count)] = 1.0
@@ -111,11 +110,12 @@ class Program:
         return coefficients, sums
 
     def solve(self, parts: Numbers, costs: Numbers, budgets: Numbers, without: Sequence[Numbers]) -> Rows | None:
-        """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if the budgets allow none.
+        """Return the architecture ``(1, slots)`` with the smallest sum of effects; None if none meets the budgets.
 
         Args:
-            costs: ``(limits, V)``.
-            budgets: largest sum of each cost ``(limits,)``.
+            parts: effects on the metric ``(V,)``.
+            costs: effects on the costs ``(limits, V)``.
+            budgets: largest sums of costs ``(limits,)``.
             without: variables ``(V,)`` of excluded architectures.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp  # takes as long to import as torch
@@ -143,7 +143,7 @@ class Program:
 
 
 class MILP(Strategy):
-    """Search by integer programs with hard constraints; the module lists differences to the papers."""
+    """Search by integer programs within limits."""
 
     config: MILPConfig
     name: ClassVar[str] = "milp"
@@ -179,7 +179,6 @@ class MILP(Strategy):
     # -- single changes ----------------------------------------------------------------------------------------------
 
     def _single_changes(self) -> Rows:
-        """Return the reference, then its feasible single changes, those with the largest savings first."""
         reference = self._find_reference()
         self._reference = [int(option) for option in reference[0]]
         slots, variables = self.space.slots, self._variables
@@ -200,13 +199,12 @@ class MILP(Strategy):
         chosen = within[: min(self.config.single_changes, self.config.evaluations - 1)]
         self._counts |= {"single_changes": len(chosen), "single_changes_within_limits": len(within)}
         _log.info(
-            "%d of %d single changes within the limits are evaluated%s",
-            len(chosen), len(within), ", those that save most" if len(chosen) < len(within) else "",
+            "evaluating %d of %d changes of one gene that meet the limits%s",
+            len(chosen), len(within), ", those that reduce costs most" if len(chosen) < len(within) else "",
         )  # fmt: skip
         return np.concatenate([row, chosen])
 
     def _find_reference(self) -> Rows:
-        """Return the largest feasible architecture ``(1, slots)`` with about the same share of each gene's options."""
         slots = self.space.slots
         ordered = [np.argsort([choice.code(option) for option in options], kind="stable")
                    for choice in slots.choices for options in choice.options]  # fmt: skip
@@ -224,7 +222,6 @@ class MILP(Strategy):
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
     def _smaller(self, row: Rows, rows: Rows) -> Numbers:
-        """Return each row's sum of decreases, relative to the genes' largest options."""
         codes = self.space.slots.codes(np.concatenate([row, rows])).astype(np.float64)
         largest = np.maximum(np.abs(self.space.slots.codes(self.space.slots.extreme(np.argmax)[None])[0]), 1e-9)
         smaller: Numbers = ((codes[:1] - codes[1:]) / largest).sum(1)
@@ -268,7 +265,7 @@ class MILP(Strategy):
         budgets: Numbers,
         taken: set[bytes],
     ) -> tuple[Rows | None, Numbers]:
-        """Return a new feasible architecture, or None, and corrected budgets; add it to ``taken``."""
+        """Return a new architecture within the limits, or None, and the corrected budgets; add its key to ``taken``."""
         without: list[Numbers] = []  # of this call: excluding all evaluated architectures is ten times slower
         for _ in range(self.config.solves):
             row = self._program.solve(parts, costs.parts, budgets - costs.constant, without)

@@ -3,7 +3,8 @@
 Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Differences:
 
 - Children come from mutation or crossover as in HAT's evolution, and no architecture is proposed twice.
-- Architectures with a predicted violation of a limit are not proposed; evaluated violations follow the paper.
+- Architectures predicted to violate a limit are not proposed; violations found by evaluation are handled as in the
+  paper.
 - Failed evaluations leave the population.
 """
 
@@ -41,24 +42,25 @@ class MultiObjectiveConfig:
     """Settings of NSGA-II; the defaults evaluate as many architectures as HAT's evolution."""
 
     iterations: int = 30
-    """Scored populations, including the random first one."""
+    """Number of generations, including the random first one."""
     population: int = 100
-    """Members that survive and have children; by default there are as many children, half of them by mutation."""
+    """Number of architectures that survive and have children; by default there are as many children, half by mutation.
+    """
     mutations: int = 50
-    """Children by mutation in each generation."""
+    """Number of children by mutation in each generation."""
     crossovers: int = 50
-    """Children by crossover in each generation."""
+    """Number of children by crossover in each generation."""
     mutation_prob: float = 0.1
-    """Probability with which mutation draws each gene anew, uniformly from its options."""
+    """Probability with which mutation redraws each gene, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         if self.mutations + self.crossovers < 1:
-            raise ConfigError("mutations and crossovers are both 0; expected children of at least one kind")
+            raise ConfigError("mutations and crossovers are both 0; expected at least one of them above 0")
 
     @classmethod
     def of(cls, **settings: Any) -> MultiObjectiveConfig:
-        """Return settings; numbers of children not given follow from the population."""
+        """Return settings; missing numbers of children follow from the population."""
         population = settings.get("population")
         if isinstance(population, int) and population > 0:
             settings = {"mutations": (population + 1) // 2, "crossovers": population // 2, **settings}
@@ -66,7 +68,7 @@ class MultiObjectiveConfig:
 
 
 class MultiObjectiveEvolution(Strategy):
-    """NSGA-II with hard constraints; the module lists differences to the paper.
+    """NSGA-II within limits.
 
     A result without an objective is a failure; a missing limited metric is replaced by its prediction.
 
@@ -92,7 +94,7 @@ class MultiObjectiveEvolution(Strategy):
         max_tries: int = 20_000,
     ) -> None:
         if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
-            raise ConfigError(f"objectives are {objectives!r}; expected at least two names of metrics, none twice")
+            raise ConfigError(f"objectives are {objectives!r}; expected at least two different metric names")
         super().__init__(space, constraints, config, seed=seed, metric=objectives[0], max_tries=max_tries)
         self._objectives = tuple(objectives)
         self._vectors: dict[bytes, tuple[float, ...]] = {}
@@ -124,7 +126,9 @@ class MultiObjectiveEvolution(Strategy):
         return {**super().describe(), "objectives": list(self._objectives)}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the member with the smallest first objective, feasible ones first; None without one."""
+        """Return the architecture with the smallest first objective, those within the limits first; None without a
+        result.
+        """
         members = [key for key in self._members if key in self._vectors]
         if not members:
             return None
@@ -132,7 +136,7 @@ class MultiObjectiveEvolution(Strategy):
         return self._values([key])[0], self._scores[key]
 
     def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
-        """Return the members' Pareto front with objectives, sorted by the first."""
+        """Return the Pareto front as (architecture, objectives), sorted by the first objective."""
         keys = [key for key in self._members if key in self._vectors]
         if not keys:
             return []
@@ -168,11 +172,9 @@ class MultiObjectiveEvolution(Strategy):
         return rows
 
     def _vectors_of(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
-        """Return objectives ``(n, m)`` and violations ``(n,)``."""
         return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
-        """Return children by mutation and by crossover; parents are chosen by binary tournaments."""
         taken, count = set(self._members), len(parents)
 
         def winners(k: int) -> Rows:
@@ -244,7 +246,7 @@ def crowding(values: Array) -> Array:
 
 
 def best_first(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return indices ``(n,)`` sorted by front, falling crowding distance, position."""
+    """Return indices ``(n,)`` sorted by front, then by decreasing crowding distance."""
     front = fronts(values, outside)
     distance = np.zeros(len(values))
     for level in np.unique(front):

@@ -1,4 +1,4 @@
-"""Rejection sampling of new feasible candidates, with caps."""
+"""Random sampling of new architectures within the limits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 BATCH = 1024
-"""Rows drawn at once; constant, so that draws do not depend on the wanted number."""
+"""Number of architectures drawn at once; constant, so that results do not depend on the requested number."""
 
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
-"""Cap on predictions of a slow constraint per request, and further ones per wanted row."""
+"""Largest number of predictions of a slow constraint per request, and additional ones per requested row."""
 
 NEAR = 32
-"""Number of closest candidates kept as parents."""
+"""Number of rows closest to the limits kept as parents."""
 
 
 def row_keys(rows: Rows) -> list[bytes]:
@@ -29,11 +29,10 @@ def row_keys(rows: Rows) -> list[bytes]:
 
 
 class Proposals:
-    """Sampler of distinct feasible candidates.
+    """Sampler of different architectures within the limits.
 
     Args:
-        max_tries: cap on rows drawn per request, rounded up to batches; fewer for slow constraints, see
-            :data:`SLOW_TRIES`.
+        max_tries: largest number of rows drawn per request, rounded up to :data:`BATCH`.
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
@@ -47,7 +46,7 @@ class Proposals:
         self._near_violation = np.zeros(0)
 
     def feasible(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n,)`` of rows that meet all limits."""
+        """Return a mask ``(n,)`` of the rows that meet all limits."""
         mask = np.ones(len(rows), np.bool_)
         for constraint in self.constraints:
             mask[mask] = constraint.values(rows[mask]) <= constraint.limit
@@ -60,17 +59,17 @@ class Proposals:
         taken: set[bytes],
         accept: Callable[[Rows], NDArray[np.bool_]] | None = None,
     ) -> Rows:
-        """Return up to ``n`` distinct feasible rows, fewer after ``max_tries`` rows.
+        """Return up to ``n`` different rows within the limits; fewer after ``max_tries`` draws.
 
         Args:
-            draw: function of a number that returns as many rows.
-            taken: keys of excluded rows; new ones are added.
-            accept: replacement for :meth:`feasible`.
+            draw: function that returns a given number of rows.
+            taken: keys of excluded rows; those of new rows are added.
+            accept: replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
         most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
         limits = " and ".join(constraint.label for constraint in self.constraints)
-        work, tried = SlowWork(f"looking for architectures{limits and ' within '}{limits}", n), 0
+        work, tried = SlowWork(f"searching for architectures{limits and ' with '}{limits}", n), 0
         seen = set(taken)
         chosen: list[Rows] = []
         missing = n
@@ -99,9 +98,11 @@ class Proposals:
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
-        """Return up to ``n`` feasible rows, each gene drawn uniformly.
+        """Return up to ``n`` random rows within the limits; if too few are found, mutants of the closest rows are
+        tried.
 
-        If too few are feasible, the rest are small mutations of feasible rows, or of those closest to the limits.
+        Raises:
+            InfeasibleError: no row within the limits is found.
         """
         self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
         self._look_at(self.space.rows([self.space.smallest()]))
@@ -128,7 +129,9 @@ class Proposals:
         return population
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return the mask of feasible rows ``(n,)``; keep the smallest values and the closest rows."""
+        """Return a mask ``(n,)`` of rows within the limits; store the smallest values and the rows closest to the
+        limits.
+        """
         values = [constraint.values(rows) for constraint in self.constraints]
         good = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):
@@ -150,11 +153,12 @@ class Proposals:
         bounds = ", ".join(f"{name} {value:.4g}" for name, value in self._bounds.items())
         rate = self.accepted / max(self.tried, 1)
         error = InfeasibleError(
-            f"no architecture of space {self.space.name!r} meets {' and '.join(c.label for c in self.constraints)}:"
+            f"no architecture of space {self.space.name!r} meets"
+            f" {' and '.join(c.label for c in self.constraints)}:"
             f" {self.accepted} of {self.tried} tried (acceptance rate {rate:.2%}); lowest values reached: {bounds};"
             f" smallest network: {numbers(smallest)}; closest candidate: {numbers(self._near[:1])} with"
             f" {', '.join(f'{name}={_short(gene)}' for name, gene in closest.items())};"
-            " raise the limits to at least its values, or search a space with smaller networks"
+            " raise the limits to at least the values of the closest candidate, or use a space with smaller networks"
         )
         error.acceptance, error.bounds, error.closest = rate, dict(self._bounds), closest
         return error

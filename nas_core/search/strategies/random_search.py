@@ -1,4 +1,4 @@
-"""Random search under constraints, the baseline."""
+"""Random search within limits, the baseline."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class RandomConfig:
     """Settings of random search."""
 
     evaluations: int = 3025
-    """Number of architectures; default: the largest number that HAT's evolution evaluates."""
+    """Number of architectures; default: largest number that HAT's evolution evaluates."""
     batch: int = 125
-    """Architectures drawn at once."""
+    """Number of architectures drawn at once."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges={"evaluations": Range(1), "batch": Range(1)})
 
 
 class RandomSearch(Strategy):
-    """Random search: distinct feasible architectures, each gene drawn uniformly."""
+    """Random search: different architectures within the limits."""
 
     config: RandomConfig
     barrier: ClassVar[bool] = False

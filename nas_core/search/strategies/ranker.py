@@ -1,7 +1,7 @@
-"""Pairwise ranking of architectures by gradient-boosted trees on encodings.
+"""Ranking of architectures by gradient-boosted trees.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021. The paper's released code is
-a regression, also available here.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021; regression as in the
+authors' code.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ Array = NDArray[np.float64]
 
 
 class Ranker(Protocol):
-    """Model that orders architectures, smaller scores first."""
+    """Model that orders architectures; smaller scores are better."""
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Fit rows ``(n, slots)`` and values ``(n,)`` anew."""
+        """Fit to architectures ``(n, slots)`` and values ``(n,)``, from scratch."""
 
     def score(self, rows: Rows) -> Array:
-        """Return scores ``(n,)``."""
+        """Return scores ``(n,)`` of architectures ``(n, slots)``."""
 
 
 ROUNDS, MEMBERS = 60, 5
-"""Trees of a model, and averaged models, each with random halves of the features per node and 80 % of the architectures
-per tree."""
+"""Number of trees per model, and number of averaged models."""
 LEAST_LEAF = 5
 """Smallest number of architectures in a leaf."""
 TREES = {"learning_rate": 0.1, "max_depth": 4, "num_leaves": 8, "min_sum_hessian_in_leaf": 0.0,
          "feature_fraction_bynode": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1,
          "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbose": -1}  # fmt: skip
-"""Settings of LightGBM. Trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order
-HAT's latency tables better."""
+"""LightGBM parameters. Trees are smaller than the authors' (depth 6, 30 leaves, 100 rounds) because they order HAT's
+latency tables better.
+"""
 
 
 class BoostedRanker:
-    """LightGBM with a pairwise logistic or squared error objective, deterministic.
+    """Deterministic LightGBM ranker.
 
-    Genes are encoded by layers, or one-hot if most choices are names; the paper's code has averages over layers.
+    Features are the options of each layer, one-hot if most choices have named options. The authors' code averages over
+    layers.
 
     Args:
-        objective: ``boosted``: logistic loss of all pairs; ``regression``: squared error of the values.
+        objective: ``boosted`` for the logistic loss of all pairs, ``regression`` for the squared error.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0, objective: str = "boosted") -> None:
@@ -57,15 +58,17 @@ class BoostedRanker:
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Fit rows ``(n, slots)`` and values ``(n,)``.
+        """Fit to architectures ``(n, slots)`` and values ``(n,)``.
 
         Raises:
-            DataError: there are fewer than two different values.
+            DataError: all values are equal.
         """
         import lightgbm
 
         if len(np.unique(values)) < 2:
-            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
+            raise DataError(
+                f"all {len(values)} architectures have the same value; a ranker needs at least two different values"
+            )
         settings = {
             **TREES,
             "objective": "l2" if self.objective == "regression" else pairwise_gradients(values),
@@ -77,9 +80,8 @@ class BoostedRanker:
         ]
 
     def score(self, rows: Rows) -> Array:
-        """Return scores ``(n,)``."""
         if not self._boosters:
-            raise ConfigError("this ranker was not fitted; call fit first")
+            raise ConfigError("the ranker is not fitted; call fit first")
         if not len(rows):
             return np.zeros(0)
         features = self._features(rows)
@@ -90,7 +92,7 @@ class BoostedRanker:
 
 
 def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Array]]:
-    """Return LightGBM's objective for the mean of log(1 + exp(-(f_a - f_b))) over all pairs with value a above value b.
+    """Return a LightGBM objective: mean of log(1 + exp(-(f_a - f_b))) over all pairs in which value a exceeds value b.
 
     Gradients and Hessian diagonal ``(n,)`` are multiplied by n.
     """
@@ -108,7 +110,7 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 
 
 def tau_importance(features: Array, values: Array) -> Array:
-    """Return |Kendall's tau| ``(F,)`` of features ``(n, F)`` with values ``(n,)``, 0 for constant features."""
+    """Return |Kendall's tau| ``(F,)`` between features ``(n, F)`` and values ``(n,)``; 0 for constant features."""
     from scipy.stats import kendalltau  # slow to import
 
     taus = [

@@ -1,14 +1,13 @@
-"""RankNAS: learn to rank from few evaluations, prune genes, search in the ranking, evaluate the best.
+"""RankNAS: learn a ranking from few evaluations, search in the ranking, evaluate the best architectures.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and Liu et al., "Neural
-Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences and choices:
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021; Liu et al., "Neural
+Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences:
 
-- Importance of a gene is |Kendall's tau|, as in the released code, with the metric over evaluations and with each
-  limited metric over predictions. The most important genes stay free; the others get the most frequent options of the
-  best-ranked random architectures.
+- The importance of a gene is |Kendall's tau| with the metric and with each limited metric. Unimportant genes get the
+  most frequent options of the best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
-- By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
-  :data:`ENUMERATED` architectures it scores all feasible ones.
+- By default the ranker is a Gaussian process, and all genes are searched. In a space of at most :data:`ENUMERATED`
+  architectures it scores every one.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 FREQUENT = 0.05
-"""Share of best-ranked random architectures that decide the options of pruned genes."""
+"""Fraction of random architectures, the best-ranked ones, that set the options of fixed genes."""
 PREDICTED = 1000
-"""Random architectures for importance for a limit; standard error about 0.02."""
+"""Number of random architectures for importance for a limit."""
 ENUMERATED = 20_000
-"""Largest number of architectures that are all scored."""
+"""Largest size of a space whose architectures are all scored."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 LEAST = 1e-9
-"""Smallest importance of a gene that stays free."""
+"""Smallest importance of a gene that is searched."""
 
 Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau|, largest first."""
@@ -69,45 +68,46 @@ class RankNASConfig:
     """Settings of RankNAS."""
 
     samples: int = 10
-    """Random architectures for the first ranking."""
+    """Number of random architectures for the first ranking."""
     rankings: int = 58
     """Number of rankings, each learned from all evaluations."""
     per_ranking: int = 5
-    """Architectures that are evaluated after each ranking."""
+    """Number of architectures evaluated after each ranking."""
     explore: float = 0.2
-    """Share of them that are children of the best evaluated architectures, whatever their rank; none with a Gaussian
-    process, whose confidence bounds explore."""
+    """Fraction of ``per_ranking`` that are mutants of the best evaluated architectures; unused with a Gaussian process.
+    """
     keep_genes: int = 0
-    """Number of free genes for the metric, and as many for each limited metric; 0: all."""
+    """Number of most important genes to search per metric, the others are fixed; 0 searches all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
-    """Metrics whose most important genes stay free; with ``metric``, limits do not count."""
+    """Metrics for importance: also the limited ones, or only the minimised one."""
     candidates: int = 2000
-    """Random architectures at the start of evolution in the ranking."""
+    """Number of random architectures at the start of evolution in the ranking."""
     generations: int = 20
-    """Generations of evolution in the ranking, without evaluations."""
+    """Number of generations of evolution in the ranking."""
     parents: int = 100
-    """Best-ranked architectures that have children."""
+    """Number of best-ranked architectures that have children."""
     children: int = 400
-    """Children by mutation, and as many by crossover, per generation of evolution in the ranking."""
+    """Number of children by mutation, and by crossover, per generation."""
     mutation_prob: float = 0.3
-    """Probability with which mutation replaces a gene."""
+    """Probability with which mutation replaces each gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
-    """Model that orders architectures: confidence bounds of a Gaussian process, gradient-boosted trees on pairs
-    (boosted) or values (regression), or a network on graphs (nn-former)."""
+    """Model that orders architectures: Gaussian process, gradient-boosted trees on pairs (boosted) or values
+    (regression), or a network on graphs (nn-former).
+    """
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
 
 
 class RankNAS(Strategy):
-    """RankNAS with hard constraints; the module lists differences to the papers.
+    """RankNAS within limits.
 
     Args:
-        ranker: function of the space and a seed that returns a ranker; default: by ``config.ranker``.
-        ranker_name: its name in :meth:`describe`.
+        ranker: function (space, seed) -> ranker; default: by ``config.ranker``.
+        ranker_name: name of the ranker in :meth:`describe`.
 
     Raises:
-        ConfigError: ``ranker: nn-former`` in a space without a graph reader.
+        ConfigError: ``config.ranker`` is ``nn-former`` and no graph reader supports the space.
     """
 
     config: RankNASConfig
@@ -132,7 +132,7 @@ class RankNAS(Strategy):
         self.ranker_name = ranker_name or self.config.ranker
         self._make = ranker or self._ranker()
         self.importance: Importance = {}
-        """Importance in the last ranking, for the metric first."""
+        """Importance of each gene in the last ranking."""
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker == "gaussian-process":
@@ -157,7 +157,7 @@ class RankNAS(Strategy):
 
     @property
     def free_genes(self) -> list[str]:
-        """Free genes of the last ranking, in the space's order; before the first one all genes."""
+        """Genes searched by the last ranking; all before the first."""
         names = [choice.name for choice in self.space.choices]
         if not self.importance or not self._prunes:
             return names
@@ -222,7 +222,6 @@ class RankNAS(Strategy):
         return pruned
 
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        """Return the best-ranked new architectures; slow constraints are checked last."""
         count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
         explored = 0 if isinstance(ranker, GaussianProcessRanker) else round(self.config.explore * count)
         if isinstance(ranker, GaussianProcessRanker) and len(self._whole) and not self._prunes:
@@ -237,7 +236,6 @@ class RankNAS(Strategy):
         return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
 
     def _evolved(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        """Return the architectures of an evolution in the ranking, best first."""
         config, space, rng = self.config, self.space, self.rng
         scores: dict[bytes, float] = {}
 
@@ -271,7 +269,7 @@ class RankNAS(Strategy):
 
     @cached_property
     def _whole(self) -> Rows:
-        """All architectures of the space; empty for a large space."""
+        """All architectures ``(n, slots)`` of the space; empty if it has more than :data:`ENUMERATED`."""
         slots = self.space.slots
         total = math.prod(slots.sizes.tolist())
         if total > ENUMERATED:
@@ -295,15 +293,14 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
-    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, largest first; layer genes enter by their
-    mean."""
+    """Return gene -> importance for values ``(n,)`` of architectures ``(n, slots)``."""
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance, by predictions for random architectures."""
+    """Return limited metric -> gene -> importance."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
@@ -315,6 +312,6 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
 
 
 def most_important(importance: Importance, keep: int, metrics: Iterable[str]) -> set[str]:
-    """Return the union of the ``keep`` most important genes for each metric."""
+    """Return the ``keep`` most important genes of each metric."""
     tops = [list(importance.get(metric, {}).items())[:keep] for metric in metrics]
     return {gene for top in tops for gene, tau in top if tau > LEAST}

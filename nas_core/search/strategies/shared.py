@@ -1,4 +1,4 @@
-"""Search by several workers, each with a copy of the strategy."""
+"""Search by several workers, each with its own copy of the strategy."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ Openings = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """Next architecture of a worker, and :attr:`openings` to record."""
+    """Next architecture of a worker, and records for the other workers."""
 
     architecture: Architecture | None
     """None if no new architecture is left."""
     opened: Mapping[int, tuple[str, ...]]
-    """Generation from 0 -> keys of other architectures with a result when it was proposed, for generations not yet
-    recorded."""
+    """Generation (from 0) -> keys of other architectures with a result when it was proposed; only new records."""
 
 
 class SharedSearch:
-    """Search whose course depends only on shared results: workers may join, be killed and be replaced.
+    """Search by several workers that share results; workers may join, stop and be replaced.
 
-    Results are shared, and for each generation the other results that existed when it was proposed (``openings``). Idle
-    workers get spare architectures (:meth:`Strategy.spare`).
+    They also record which results existed when a generation was proposed (``openings``), so that all copies of the
+    strategy propose the same. Idle workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
-        make: function that returns a new, equal strategy each time.
+        make: function that creates the strategy.
     """
 
     def __init__(self, make: Callable[[], Strategy]) -> None:
@@ -49,9 +48,10 @@ class SharedSearch:
         """Return the next architecture of a worker.
 
         Args:
-            results: all results, oldest first, None for a failure.
+            results: architecture -> metrics, oldest first; None for a failure.
             running: architectures of other workers.
-            rng: generator of a spare architecture, a new one for each call.
+            openings: :attr:`Proposal.opened` of all workers.
+            rng: new random generator for a spare architecture.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
             # another worker recorded a generation first
@@ -73,7 +73,6 @@ class SharedSearch:
         return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
-        """Return the first of the strategy's architectures that has neither a result nor a worker."""
         batches = iter(lambda: self.strategy.ask(1), [])
         architectures = chain(self.strategy.waiting, chain.from_iterable(batches))
         return next((one for one in architectures if one not in results and one not in running), None)
@@ -83,7 +82,7 @@ class SharedSearch:
         return bool(waiting) and all(one in results for one in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
-        """Tell the strategy the recorded results of non-members; all if the generation is not recorded."""
+        """Tell the strategy the results recorded for its generation; all if none are recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
         others = {one.key: one for one in results if one not in members and one not in self._told}
         self._opened[generation] = tuple(openings.get(generation, others))

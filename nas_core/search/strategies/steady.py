@@ -1,4 +1,4 @@
-"""Search for engines that need an architecture for every idle worker."""
+"""Search that always has an architecture for an idle worker."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Results = Iterable[tuple[Architecture, Mapping[str, Any] | None]]
 class SteadySearch:
     """Search that returns one architecture at a time until the strategy has finished.
 
-    Engines such as NNI end a search that returns no architecture. While a generation is incomplete, :meth:`next`
-    therefore returns spare ones (:meth:`Strategy.spare`). A single worker gets none.
+    While a generation awaits results, :meth:`next` returns spare architectures (:meth:`Strategy.spare`), because
+    engines such as NNI end a search that returns none.
 
     Args:
-        strategy: fresh, or with a loaded state.
+        strategy: new, or with a loaded state.
     """
 
     def __init__(self, strategy: Strategy) -> None:
@@ -47,7 +47,6 @@ class SteadySearch:
         return architecture
 
     def _ask(self) -> Architecture | None:
-        """Return the strategy's next architecture that is not already running as a spare one."""
         while True:
             proposals = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
             if not proposals:
@@ -56,7 +55,7 @@ class SteadySearch:
                 return proposals[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
-        """Record a result, None for a failure; return False and ignore it if the architecture has one."""
+        """Record the metrics of an architecture, None for a failure; return False if it already has a result."""
         architecture = self.strategy.space.validate(architecture)
         if architecture in self.evaluated:
             return False
@@ -66,16 +65,12 @@ class SteadySearch:
         return True
 
     def recall(self, architecture: Architecture) -> None:
-        """Let the following :meth:`next` return a running architecture again."""
+        """Let the next call of :meth:`next` return a running architecture again."""
         if self._out.pop(architecture, 0) is None:
             self._ready.appendleft(architecture)
 
     def load(self, results: Results) -> None:
-        """Load results of an earlier run before the first :meth:`next`.
-
-        Results of architectures that the strategy proposes are added first, in the order of its proposals, so that an
-        interrupted search continues identically.
-        """
+        """Load results of an earlier run before the first :meth:`next`; the search then continues identically."""
         metrics_of = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
             while (architecture := self._ask()) is not None:

@@ -87,7 +87,7 @@ def test_errors_are_those_of_the_training(folder: Path, model: Path, capsys: Cap
     signed = 100 * (predicted / data.latency_ms - 1)
     assert rows["one"][5] == f"{signed[data.held_out & (data.families == 'one')].mean():+.2f}"
     assert rows["two"][-1] == f"{np.abs(signed[~data.held_out & (data.families == 'two')]).mean():.2f}"
-    assert "has learned 10 of these 12 networks" in page.text
+    assert "10 of 12 networks are in the model's training data" in page.text
 
     order = np.flatnonzero(data.held_out)[np.argsort(-np.abs(signed[data.held_out]))]
     assert [row[0] for row in rows_of(page, "network", "family", "measured (ms)")] == data.names[order].tolist()
@@ -134,7 +134,7 @@ def test_architectures_of_a_space(tmp_path: Path, machine: Machine, capsys: Capt
     assert row[:5] == ["hat_small", "24", *(f"{v:.2f}" for v in (latency.min(), np.median(latency), latency.max()))]
     rows = page.data["points"]["rows"]
     assert [(r["key"], r["genes"]) for r in rows] == [(record["key"], record["genes"]) for record in dataset.records]
-    assert "has learned all of these 24 architectures" in page.text
+    assert "All 24 architectures are in the model's training data" in page.text
     predicted = load_latency_model(fitted, "genes").predict_rows(dataset.data().inputs)
     mean = 100 * np.abs(predicted / latency - 1).mean()
     assert rows_of(page, "family", "architectures", "mean error (%)")[0][2] == f"{mean:.2f}"
@@ -148,7 +148,7 @@ def test_architectures_of_a_space(tmp_path: Path, machine: Machine, capsys: Capt
     checked = re.search(r"as measured +(\d+) +([\d.]+)", capsys.readouterr().out)
     assert report("latency", other, "--model", fitted) == 0
     page = read(tmp_path / "other.report.html")
-    assert "has learned 2 of these 24 architectures" in page.text  # smallest and largest
+    assert "2 of 24 architectures are in the model's training data" in page.text  # smallest and largest
     collection = read_collection(other)
     predicted = load_latency_model(fitted, "genes").predict([network.architecture for network in collection.networks])
     errors = 100 * np.abs(predicted / collection.values("latency_ms") - 1)

@@ -83,7 +83,7 @@ def test_records_with_equal_graphs_count_as_learned(data: Path, model: Path, tmp
     training_graphs = {graph for graph, was in zip(first, learned, strict=True) if was}
     result = evaluate_records(model, other, lower_is_better=True)
     repeated = sum(graph in training_graphs for graph in result.records.graphs)
-    assert f"has learned {repeated} of these 60" in result.evaluation.note("graphs")
+    assert f"{repeated} of 60 graphs are in the model's training data" in result.evaluation.note("graphs")
     assert result.evaluation.predicted[result.best(1)[0]] == result.evaluation.predicted.min()
     assert result.rank()[np.argmin(result.evaluation.measured)] == 1
 

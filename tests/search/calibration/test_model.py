@@ -67,7 +67,7 @@ def test_of_losses_smaller_ones_are_better() -> None:
     )
     assert down.predict(OTHERS, LOSSES) == pytest.approx(-up.predict(OTHERS, LOSSES))
     assert larger_is_better("newstest.BLEU") and not larger_is_better("val-ppl")
-    with pytest.raises(ConfigError, match="'quality' does not tell whether larger"):
+    with pytest.raises(ConfigError, match="unknown whether larger values of metric 'quality'"):
         Calibration(SPACE, "quality")
     assert Calibration(SPACE, "quality", larger=False).larger is False
 
@@ -88,13 +88,13 @@ def test_several_supernets_are_better_than_one() -> None:
 
 def test_few_and_no_networks() -> None:
     assert np.isfinite(fitted(3).predict_with_std(OTHERS, LOSSES)).all()
-    with pytest.raises(DataError, match=r"^2 trained networks; a calibration needs at least 3"):
+    with pytest.raises(DataError, match=r"^got 2 trained networks; a calibration needs at least 3"):
         fitted(2)
-    with pytest.raises(ConfigError, match="fit it to at least 4 trained networks"):
+    with pytest.raises(ConfigError, match="its quality needs at least 4"):
         fitted(3).quality()
     none = Calibration(SPACE, "test_bleu").fit([], [], [])
     assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}
-    with pytest.raises(ConfigError, match="not fitted to trained networks"):
+    with pytest.raises(ConfigError, match="the calibration is not fitted"):
         none.predict_with_std(OTHERS, LOSSES)
 
 
@@ -105,7 +105,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     reloaded = load_calibration(file, SPACE)
     assert np.array_equal(reloaded.predict_with_std(OTHERS, LOSSES), calibration.predict_with_std(OTHERS, LOSSES))
     assert reloaded.quality() == calibration.quality() and reloaded.trained == calibration.trained
-    with pytest.raises(ConfigError, match="fitted to networks of space 'hat_small'"):
+    with pytest.raises(ConfigError, match="a calibration for search space 'hat_small'"):
         load_calibration(file, get_space("hat_wmt14_en_de"))
     save_calibration(Calibration(SPACE, "test_bleu"), file)
     assert not load_calibration(file).fitted
@@ -114,7 +114,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     file.write_bytes(bytes(content))
     with pytest.raises(DataError):
         load_calibration(file)
-    with pytest.raises(DataError, match="'nas-ext lab calibrate' makes a calibration"):
+    with pytest.raises(DataError, match="create a calibration with 'nas-ext lab calibrate'"):
         load_calibration(tmp_path / "nothing.safetensors")
 
 

@@ -48,7 +48,7 @@ def test_a_model_becomes_faster(
         (["--limit", "latency_ms=none"], "latency_ms=MILLISECONDS"),
         (["--limit", "params_m=1"], "latency_ms=MILLISECONDS"),
         (["--limit", "latency_ms=1e6"], "below 100%"),
-        (["--limit", "latency_ms=1%"], "no network is within 1%"),
+        (["--limit", "latency_ms=1%"], "no network meets the limit of 1%"),
         (["--updates", "0"], "updates"),
         (["--batch-size", "1000"], "--batch-size"),
         (["--data", "nowhere"], "nowhere"),
