@@ -1,7 +1,7 @@
 """fairseq plug-in: ``fairseq-train DATA --arch mos_transformer ...``.
 
-Importing it registers models, tasks and criteria with fairseq, whose commands do so on startup
-(:mod:`nas_core.startup`) or with ``--user-dir "$(nas-ext lab user-dir)"``.
+Importing this package registers models, tasks and criteria with fairseq. fairseq's commands import it at startup; if
+nas-ext is not installed with pip, add ``--user-dir "$(nas-ext lab user-dir)"``.
 """
 
 from fairseq_ext import compat

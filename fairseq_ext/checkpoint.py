@@ -29,13 +29,13 @@ _WRONG_SETTINGS = (
 
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
-    """Read a checkpoint of plain data and tensors.
+    """Read a checkpoint of fairseq, without executing code in it.
 
     Args:
-        mmap: read tensors lazily; :func:`load_network` then verifies their checksums.
+        mmap: read tensors lazily; their checksums are verified by :func:`load_network`.
 
     Raises:
-        CheckpointError: the file is damaged, or holds forbidden objects or settings.
+        CheckpointError: the file is damaged, or contains objects or settings that are not plain data.
     """
     prepare_fairseq()
     try:
@@ -44,15 +44,15 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         raise _damaged(path, error) from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
+        raise CheckpointError(f"{path} has no model; expected a checkpoint of fairseq-train")
     _check_plain([state.get("args"), state.get("cfg")], path, set())
     return state
 
 
 def _check_plain(value: Any, path: Path, visited: set[int]) -> None:
-    """Reject interpolations such as ``${oc.env:HOME}``, which would read the environment."""
+    # Interpolations such as ${oc.env:HOME} would read the environment.
     if isinstance(value, str) and "${" in value:
-        raise CheckpointError(f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes")
+        raise CheckpointError(f"{path} has the setting {value[:60]!r}; expected values without interpolation (${{..}})")
     if isinstance(value, Namespace | dict | list | tuple) and id(value) not in visited:
         visited.add(id(value))
         content = vars(value) if isinstance(value, Namespace) else value
@@ -66,19 +66,19 @@ def _damaged(path: Path, error: Exception) -> CheckpointError:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint of this plug-in's models; see :func:`read_state`."""
+    """Read a checkpoint of a model of this package; see :func:`read_state`."""
     state = read_state(path)
     model_arguments(state, str(path))
     return state
 
 
 def model_arguments(state: dict[str, Any], path: str) -> Namespace:
-    """Return the model's options in a checkpoint of this plug-in."""
+    """Return the model options stored in a checkpoint of this package."""
     settings = state.get("cfg") or {}
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
         raise CheckpointError(
-            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer_*; give one of those"
+            f"{path} is not a checkpoint of this package; expected a model of --arch mos_*, hat_* or mformer_*"
         )
     return args
 
@@ -97,17 +97,15 @@ def settings_errors(path: Path) -> Iterator[None]:
         yield
     except _WRONG_SETTINGS as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise CheckpointError(
-            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
-        ) from error
+        raise CheckpointError(f"{path} has invalid settings ({reason}); give an undamaged copy") from error
 
 
 def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
-    """Return the task of a checkpoint, and its model in evaluation mode.
+    """Return the fairseq task and the model of a checkpoint, in evaluation mode.
 
-    Raises:
-        DataError: the data folder or a file in it is missing.
-        CheckpointError: the weights are damaged or do not fit the settings.
+    Args:
+        state: content of the checkpoint.
+        data: folder of ``fairseq-preprocess``; default: the one named in the checkpoint.
     """
     try:
         check_archive(path)
@@ -121,7 +119,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             config.model.data = data
         first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
     if not Path(first).is_dir():
-        raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
+        raise DataError(f"data folder {first} does not exist; give the folder of fairseq-preprocess as --data")
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state={**state, "cfg": config})
     except NasExtError:
@@ -133,14 +131,14 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CheckpointError(
-            f"{path} does not fit its own settings and dictionaries ({reason[:200]}); it may be damaged, or {first} is"
-            " not the data it was trained on"
+            f"the weights in {path} do not fit its settings and the dictionaries in {first} ({reason[:200]}); give the"
+            " data that it was trained on, or an undamaged copy"
         ) from None
     return task, models[0].eval()
 
 
 def config_of(groups: dict[str, Any]) -> Any:
-    """Convert groups of settings to fairseq's configuration; the model's options stay a namespace."""
+    """Convert groups of settings to fairseq's configuration; model options remain a namespace."""
     config = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
     with open_dict(config):
         config.model = groups["model"]

@@ -1,4 +1,4 @@
-"""Fixes for fairseq with current torch and numpy, and one-line errors for its commands."""
+"""Fixes for fairseq with current versions of torch and numpy, and one-line errors for its commands."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ logger = logging.getLogger(__name__)
 _WRONG_INPUT = 2
 _HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 _MEANINGS = {
-    "The dataset is empty": "no sentence of the data set is left: all are longer than --max-source-positions,"
+    "The dataset is empty": "all sentences of the data set are longer than --max-source-positions,"
     " --max-target-positions or --max-tokens; raise these",
     "Model file not found": "{reason}; check the path of the checkpoint",
-    "Could not infer language pair": "no languages found in the data folder; give the folder that fairseq-preprocess"
-    " has written",
-    "since max_positions=": "{reason}; or train a model that reads longer sentences",
+    "Could not infer language pair": "the data folder has no files of a language pair; give a folder written by"
+    " fairseq-preprocess",
+    "since max_positions=": "{reason}; or train a model for longer sentences",
     "--finetune-from-model": "{reason}; give a checkpoint, such as one of 'nas-ext extract'",
 }
 """Part of fairseq's message -> message for the user."""
 
 
 def replace_function(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace ``owner.name`` by ``make(original)``; a second call replaces the first replacement."""
+    """Replace ``owner.name`` by ``make(original)``; a second call starts from the original again."""
     original = getattr(owner, name)
     original = getattr(original, "of_fairseq", original)
     replacement = make(original)
@@ -50,7 +50,7 @@ def replace_function(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def prepare_fairseq() -> None:
-    """Import fairseq without changing the logging, and fix it for current torch and numpy."""
+    """Import fairseq without changing logging, and fix it for current versions of torch and numpy."""
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it advertises a package on import
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
@@ -89,7 +89,7 @@ class _Numpy:
 
 
 def in_groups(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint's content with settings in groups, as fairseq writes since 2021."""
+    """Convert the settings in an old checkpoint to groups, as in checkpoints of fairseq since 2021."""
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
 
@@ -101,23 +101,21 @@ def in_groups(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_in(group: Any) -> dict[str, Any]:
-    """Return a group's options; a dict or a namespace can be modified in place."""
+    """Return the options of a group as a dictionary; changes affect the group if it is a dict or namespace."""
     if isinstance(group, dict):
         return group
     return dict(group) if isinstance(group, Mapping) else getattr(group, "__dict__", {})
 
 
 def check_training(args: Any) -> None:
-    """Check precision and distributed backend of a training.
-
-    torch's DDP waits for gradients of all parameters, but a subnet uses only some.
-    """
+    """Raise a ConfigError if the precision or distributed backend of a training run cannot be used."""
+    # torch's DDP waits for gradients of all parameters, but a subnet uses only some.
     on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
     for option in (*_HALF_PRECISION, "tf32"):
         if on_cpu and getattr(args, option, False):
             raise ConfigError(
-                f"--{option.replace('_', '-')} needs a CUDA device, this run is on the CPU;"
-                " train in fp32 (drop the option)"
+                f"--{option.replace('_', '-')} needs a CUDA device, but training runs on the CPU; leave it out to train"
+                " in fp32"
             )
     if getattr(args, "tf32", False):
         precision.check_precision("tf32", "cuda")  # the current device, which fairseq has set
@@ -125,11 +123,11 @@ def check_training(args: Any) -> None:
         return
     backend = str(args.ddp_backend)
     if on_cpu:
-        raise ConfigError(f"--ddp-backend {backend} of fairseq needs a GPU for each worker; on the CPU give legacy_ddp")
+        raise ConfigError(f"--ddp-backend {backend} needs a GPU for each worker; on the CPU give legacy_ddp")
     if not getattr(args, "find_unused_parameters", False):
         raise ConfigError(
-            f"--ddp-backend {backend} expects every parameter in every update; give legacy_ddp, or add"
-            " --find-unused-parameters"
+            f"--ddp-backend {backend} expects gradients of all parameters, but a subnet uses only some; give"
+            " --ddp-backend legacy_ddp, or add --find-unused-parameters"
         )
 
 
@@ -142,7 +140,7 @@ def with_torch_ddp(args: Any) -> bool:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """End fairseq's commands with one line and exit code 2 for invalid input; elsewhere, raise the error."""
+    """Print a NasExtError in one line and exit with code 2, if a command of fairseq is running."""
     try:
         yield
     except NasExtError as error:
@@ -158,7 +156,7 @@ def in_fairseq_command() -> bool:
 
 
 def is_named() -> bool:
-    """Return whether the user selected this plug-in, not only :mod:`nas_core.startup`."""
+    """Return True if the user selected this package, and False if only :mod:`nas_core.startup` imported it."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
     words = [word for argument in sys.argv for word in argument.split("=", 1)]
@@ -167,7 +165,7 @@ def is_named() -> bool:
 
 
 def report_wrong_input() -> None:
-    """Report known invalid input of fairseq's commands in one line; other exceptions keep their traceback."""
+    """Make fairseq's commands report invalid input in one line; unknown exceptions keep their traceback."""
     if not in_fairseq_command():
         return
     previous = sys.excepthook
@@ -185,19 +183,19 @@ def report_wrong_input() -> None:
 
 
 def wrong_input(error: BaseException) -> str | None:
-    """Return the message for known invalid input, else None."""
+    """Return an error message if an exception means invalid input; None for other exceptions."""
     if isinstance(error, NasExtError):
         return str(error)
     calls = {frame.f_code.co_name: frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)}
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
     if "load_checkpoint_to_cpu" in calls:
         path = calls["load_checkpoint_to_cpu"]["path"]
-        return f"{path} cannot be read as a checkpoint ({reason}); it may be truncated or of another program"
+        return f"{path} cannot be read as a checkpoint ({reason}); it may be truncated, or not of fairseq"
     if isinstance(error, FileNotFoundError):
-        return f"no file {error.filename or reason}; check the folder of the data and the names of its splits"
+        return f"{error.filename or reason} does not exist; check the folder of the data and the names of its splits"
     if "cannot mmap an empty file" in reason and "load_langpair_dataset" in calls:
         where = calls["load_langpair_dataset"]
-        return f"split {where['split']!r} in {where['data_path']} is empty; it needs one sentence pair or more"
+        return f"split {where['split']!r} in {where['data_path']} is empty; expected one sentence pair or more"
     return next((line.format(reason=reason) for part, line in _MEANINGS.items() if part in reason), None)
 
 

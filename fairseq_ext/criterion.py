@@ -1,4 +1,4 @@
-"""``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, fused with the output projection."""
+"""``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, computed together with the output projection."""
 
 from typing import Any
 
@@ -16,10 +16,7 @@ NAME = "fused_label_smoothed_cross_entropy"
 
 
 class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
-    """``label_smoothed_cross_entropy`` fused with the output projection.
-
-    It is faster for large vocabularies: logits of the whole batch are never in memory.
-    """
+    """``label_smoothed_cross_entropy`` that never stores the logits of a whole batch; faster for large vocabularies."""
 
     def forward(self, model, sample, reduce=True):  # type: ignore[no-untyped-def]
         if not reduce or self.report_accuracy or self.ignore_prefix_size:
@@ -27,8 +24,8 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
         if not hasattr(model, "active_subnet"):
             with one_line_errors():
                 raise ConfigError(
-                    f"--criterion {NAME} works with --arch mos_transformer or hat_transformer only;"
-                    " give --criterion label_smoothed_cross_entropy for other models"
+                    f"--criterion {NAME} supports only models of nas-ext, such as --arch hat_transformer; give"
+                    " --criterion label_smoothed_cross_entropy"
                 )
         features, extra = model(**sample["net_input"], features_only=True)
         target = sample["target"]

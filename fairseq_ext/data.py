@@ -15,11 +15,11 @@ from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
 _SENTENCES, _TOKENS = 64, 4096
-"""Largest calibration batch, unless one sample is longer."""
+"""Largest number of sentences and of tokens of a calibration batch; a longer sentence is a batch of its own."""
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Return the sizes of the source and target dictionaries, equal for a single one; None without any."""
+    """Return the sizes of the source and target dictionaries (twice the same for one dictionary), or None."""
     sizes = {path.name.removeprefix("dict."): _size(path) for path in sorted(folder.glob("dict*.txt"))}
     if not sizes:
         return None
@@ -29,8 +29,8 @@ def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
     if source and target:
         return source, target
     raise DataError(
-        f"{folder} has dictionaries of different sizes and no data that tells source from target; give --workload"
-        " source_vocab=N and target_vocab=N"
+        f"{folder} has dictionaries of different sizes, and source and target languages cannot be inferred; give"
+        " --workload source_vocab=N and target_vocab=N"
     )
 
 
@@ -39,7 +39,7 @@ def _size(path: Path) -> int:
         return len(Dictionary.load(str(path)))
     except Exception as error:  # fairseq raises Exception itself for a wrong encoding
         reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} is no dictionary of fairseq-preprocess ({reason}); write the folder anew") from None
+        raise DataError(f"{path} is not a dictionary of fairseq ({reason}); run fairseq-preprocess again") from None
 
 
 def options_of(task: Any) -> Any:
@@ -47,7 +47,7 @@ def options_of(task: Any) -> Any:
 
 
 def split_of(task: Any, split: str) -> Any:
-    """Return a split's data set, or None if it does not exist."""
+    """Return the data set of a split, or None if the split does not exist."""
     try:
         task.load_dataset(split, combine=False, epoch=1)
     except FileNotFoundError:
@@ -64,17 +64,19 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
 def calibration_batches(
     task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str, sentences: int = _SENTENCES
 ) -> list[Any]:
-    """Collate up to ``count`` batches of fixed random samples from the first split that exists."""
+    """Return up to ``count`` batches of random samples, the same each time, from the first split that exists."""
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:
-        raise DataError(f"no {where}; calibration needs data: give --data, or take --importance weight")
+        raise DataError(f"calibration needs data, but there is no {where}; give --data, or --importance weight")
     stream = np.random.default_rng(0)
     sample = stream.permutation(len(dataset))[: count * sentences]
     by_length = sample[np.argsort([dataset.num_tokens(int(index)) for index in sample], kind="stable")]
     indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
     if not len(indices):
-        raise DataError(f"{where} has no sentence that this network reads; calibration needs one")
+        raise DataError(
+            f"all sentences of {where} are too long for this network; give other calibration data as --data"
+        )
     most_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
     batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=sentences)
     chosen = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]

@@ -1,7 +1,4 @@
-"""Extraction of subnets as checkpoints of this plug-in or of fairseq's own models.
-
-Shapes: C channels, V vocabulary.
-"""
+"""Extraction of subnets as checkpoints of this package or of fairseq's models."""
 
 from __future__ import annotations
 
@@ -38,13 +35,13 @@ _CRITERIA = {
     "distilled_cross_entropy": "cross_entropy",
     "distilled_masked_lm": "masked_lm",
 }
-"""Criterion of this plug-in -> fairseq's equivalent without a teacher."""
+"""Criterion of this package -> fairseq's equivalent without a teacher."""
 _SHARED_TABLES = {
     "share_decoder_input_output_embed": "decoder.output_projection.weight",
     "share_all_embeddings": "decoder.embed_tokens.weight",
     "tied": "encoder.lm_head.weight",
 }
-"""Setting of fairseq's model -> weight that it shares with another one."""
+"""Setting of fairseq's model -> name of a weight that equals another weight."""
 
 
 # -- fairseq's own models ----------------------------------------------------------------------------------------------
@@ -63,17 +60,17 @@ def _translation_mismatches(architecture: Architecture, config: Any) -> list[str
         reasons += _partial(f"{side} queries", queries, width)
     reads = [READ_LAYERS[int(option)] for option in architecture.numbers("decoder.arbitrary_cross")]
     if set(reads) != {1}:
-        reasons.append(f"decoder layers read {reads} encoder layers, in fairseq one")
+        reasons.append(f"its decoder layers attend to {reads} encoder layers, in fairseq to one")
     for gene in ATTENTION_GENES:
         reasons += _not_softmax(gene, attention_of(architecture, gene))
     if config.relative_length:
-        reasons.append("its attention tells distances apart (--max-relative-length)")
+        reasons.append("it has relative positions (--max-relative-length), in fairseq there are none")
     return reasons
 
 
 def _stack_mismatches(architecture: Architecture, config: Any) -> list[str]:
     if joint_sizes(architecture):
-        return ["linear maps lie between its layers, in fairseq none"]
+        return ["it has linear maps between layers, in fairseq there are none"]
     layers = encoder_layers(architecture)
     return [
         *_unequal("ffn_dim", [layer.ffn_dim for layer in layers]),
@@ -86,16 +83,16 @@ def _stack_mismatches(architecture: Architecture, config: Any) -> list[str]:
 def _language_mismatches(architecture: Architecture, config: Any) -> list[str]:
     reasons = _stack_mismatches(architecture, config)
     if config.has_final_norm and not config.norm_first:
-        reasons.append("a layer norm follows the last layer, in fairseq only where norms come before sublayers")
+        reasons.append("it has a layer norm after the last layer, in fairseq only with norms before sublayers")
     return reasons
 
 
 def _masked_lm_mismatches(architecture: Architecture, config: Any) -> list[str]:
     reasons = _stack_mismatches(architecture, config)
     if config.positions != "learned" or config.first_position:
-        reasons.append(f"its positions are {config.positions}, in fairseq learned")
+        reasons.append(f"its positions are {config.positions}, in fairseq they are learned")
     if config.embedding_scale not in (None, 1.0, math.sqrt(network_width(architecture))):
-        reasons.append("its embeddings are scaled as those of the largest network")
+        reasons.append(f"its embeddings are scaled by {config.embedding_scale:g}, in fairseq by the root of the width")
     return reasons
 
 
@@ -180,18 +177,18 @@ def _activation(name: str) -> str:
 
 @dataclass(frozen=True)
 class PlainModel:
-    """One of fairseq's own models as an extraction target."""
+    """Model of fairseq to which subnets can be extracted."""
 
     title: str
-    """Name of its networks in messages."""
+    """Plural name for messages."""
     name: str
     """fairseq's name of the model."""
     weights: Callable[[Any, Any], dict[str, Tensor]]
-    """Function of a network and a subnet that returns fairseq's weights."""
+    """Function from a network and a subnet to fairseq's weights."""
     settings: Callable[..., dict[str, Any]]
     """Function that returns fairseq's model options."""
     mismatches: Callable[[Architecture, Any], list[str]]
-    """Function of an architecture and network settings that returns reasons why fairseq has no such network."""
+    """Function that returns the features of an architecture that fairseq's model does not support."""
 
 
 PLAIN_MODELS = {
@@ -205,7 +202,7 @@ PLAIN_MODELS = {
         "roberta networks", "roberta", masked_lm_weights, _masked_lm_settings, _masked_lm_mismatches
     ),
 }
-"""fairseq's own models by model name of the supernet."""
+"""fairseq's name of a supernet -> model of fairseq for its subnets."""
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
@@ -232,10 +229,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
 
 
 def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
-    """Write a subnet as a checkpoint of fairseq's own model; return its number of parameters.
-
-    Positions become tables. Embeddings are rescaled unless their scale is the square root of their width.
-    """
+    """Write a subnet as a checkpoint of fairseq's own model; return its number of parameters."""
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
     training = net.training
@@ -275,11 +269,11 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
         if name not in ACTIVATIONS.values():
             reasons.append(f"fairseq has no activation {name}")
     if reasons:
-        raise ConfigError(f"this subnet is none of fairseq's own {plain.title}: {reasons[0]}; leave out --plain")
+        raise ConfigError(f"fairseq's {plain.title} cannot represent the subnet: {reasons[0]}; leave --plain out")
 
 
 def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
-    """Remove options of supernets and teachers in place; return the task's name."""
+    """Remove options of supernets and teachers from ``groups``; return the name of the task."""
     name = str(groups["task"]["_name"])
     name = family.task if name == f"supernet_{family.task}" else name
     task = {option: value for option, value in groups["task"].items() if option not in TASK_OPTIONS}

@@ -1,4 +1,4 @@
-"""Model families of this plug-in: options, defaults and names of ``--arch``."""
+"""Families of models: their options, defaults and names for ``--arch``."""
 
 from __future__ import annotations
 
@@ -28,47 +28,63 @@ from nas_core.space.space import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
 SHARED: dict[str, dict[str, Any]] = {
-    "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext lab space list' or a YAML file"},
-    "subnet": {"metavar": "ARCH.json", "help": "train this one architecture of the space as a static network"},
-    "mos": {"help": "experts of feed-forward layers: none, or mixed per layer, per neuron, .."},
-    "mos-experts": {"type": int, "metavar": "M", "help": "experts per linear layer"},
-    "mos-router-hidden": {"type": int, "metavar": "N", "help": "width of the routers' hidden layers"},
+    "search-space": {
+        "metavar": "NAME|FILE",
+        "help": "search space: a name of 'nas-ext lab space list', or a YAML file",
+    },
+    "subnet": {"metavar": "ARCH.json", "help": "architecture file; only this architecture is trained"},
+    "mos": {"help": "experts of the feed-forward layers: none, layer, neuron, .."},
+    "mos-experts": {"type": int, "metavar": "M", "help": "number of experts per linear layer"},
+    "mos-router-hidden": {"type": int, "metavar": "N", "help": "hidden units of a router"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
-    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the routers' hidden layers"},
+    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the hidden layers of routers"},
     "mos-own-router": {
         "action": "store_true",
         "default": None,
-        "help": "one router per linear where two could share one",
+        "help": "use one router per linear layer, instead of one for both linear layers of a feed-forward layer",
     },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture for routers: layers averaged, each layer, or an indicator for each option",
+        "help": "encoding of an architecture as input of routers: summary (averages over layers), layers (each layer),"
+        " or onehot",
     },
-    "mos-start": {"choices": EXPERT_INITS, "help": "initialise experts independently, as equal or as near copies"},
+    "mos-start": {
+        "choices": EXPERT_INITS,
+        "help": "initialisation of experts: independent, equal, or near (copies with noise)",
+    },
     "mos-rank": {
         "type": int,
         "metavar": "R",
-        "help": "experts but the first differ from it by a matrix of rank R; 0: all are full",
+        "help": "rank of the difference between each expert and the first; 0: full rank",
     },
-    "architecture-draw": {"choices": ("gene", "architecture"), "help": "draw each gene uniformly, or architectures"},
-    "dropout": {"type": float, "metavar": "P", "help": "after embeddings and sublayers, scaled by the subnet's width"},
-    "attention-dropout": {"type": float, "metavar": "P", "help": "on attention probabilities"},
-    "activation-dropout": {"type": float, "metavar": "P", "help": "on hidden units of feed-forward layers"},
-    "activation-fn": {"choices": ACTIVATIONS, "help": "function of the hidden units of feed-forward layers"},
-    "positions": {"choices": POSITIONS[:2], "help": "computed sinusoids, or a table that is trained"},
-    "linear-normalize": {"choices": NORMALIZE, "help": "linear attention divides by weights, or normalises each head"},
+    "architecture-draw": {
+        "choices": ("gene", "architecture"),
+        "help": "sample each gene uniformly, or each architecture",
+    },
+    "dropout": {
+        "type": float,
+        "metavar": "P",
+        "help": "dropout after embeddings and sublayers, scaled by the width of the subnet",
+    },
+    "attention-dropout": {"type": float, "metavar": "P", "help": "dropout on attention weights"},
+    "activation-dropout": {"type": float, "metavar": "P", "help": "dropout on hidden units of feed-forward layers"},
+    "activation-fn": {"choices": ACTIVATIONS, "help": "activation of feed-forward layers"},
+    "positions": {"choices": POSITIONS[:2], "help": "position embeddings: sinusoidal, or learned"},
+    "linear-normalize": {
+        "choices": NORMALIZE,
+        "help": "normalisation in linear attention: division by the sum of weights, or a norm per head",
+    },
     "linear-form": {
         "choices": FORMS,
-        "help": "algorithm of linear attention, with the same results: auto chooses by device, precision and length",
+        "help": "algorithm of linear attention; auto chooses by device, precision and length",
     },
     "tf32": {
         "action": "store_true",
         "default": None,
-        "help": "train with products of float32 numbers in TF32: faster on NVIDIA GPUs from Ampere on, with 10"
-        " bits of mantissa; default: float32",
+        "help": "compute matrix products in TF32 (NVIDIA Ampere or later; 10 bits of mantissa); default: float32",
     },
 }
-"""Options of several families and their argparse arguments."""
+"""Options of several families -> their argparse arguments."""
 
 EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
 DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
@@ -109,32 +125,33 @@ _SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": None}
 
 @dataclass(frozen=True)
 class Family:
-    """A family of models; the name of ``--arch`` sets options that the command omits."""
+    """Family of models with common options."""
 
     model: str
-    """fairseq's registered name of the supernets."""
+    """Name under which the supernet is registered with fairseq."""
     static: str
     """``--arch`` of a static network, or of a supernet without experts."""
     task: str
     config: type[Any]
+    """Class of the settings of the networks."""
     settings: Callable[[Namespace], Mapping[str, Any]]
-    """Function that returns this family's own settings."""
+    """Function from command-line options to the settings that only this family has."""
     options: Mapping[str, Mapping[str, Any]]
-    """Options in help order; their argparse arguments extend :data:`SHARED`."""
+    """Option -> its argparse arguments, in addition to :data:`SHARED`; sorted as in the help."""
     defaults: Mapping[str, Any]
-    """Default values, or functions of the other options."""
+    """Option -> its default, or a function from the options to the default."""
     architectures: Mapping[str, Mapping[str, Any]]
-    """Names of ``--arch`` and their differences from the defaults."""
+    """Name for ``--arch`` -> options that differ from the defaults."""
     inherited: tuple[str, ...]
-    """Options inherited from an initial checkpoint unless the command sets them."""
+    """Options that are read from ``--finetune-from-model`` unless they are given."""
     sides: tuple[str, ...] = ("",)
-    """Sides of the network; one empty name for a single side."""
+    """``encoder`` and ``decoder`` of a network that has both, otherwise one empty name."""
     complete: Callable[[Namespace, dict[str, Any]], dict[str, Any]] = field(default=lambda args, values: values)
-    """Function that adapts an architecture's values to the command's options."""
+    """Function that changes the options of an ``--arch`` to suit the given options."""
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """Options with the order in which layers are dropped."""
+        """Names of the options that store the layers in the order of their importance."""
         return tuple(f"{side or 'layer'}_order" for side in self.sides)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -143,13 +160,13 @@ class Family:
             parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings, **choices})
 
     def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
-        """Set missing options to these values, else to the defaults."""
+        """Set options that are not given to ``values``, or to the defaults."""
         for name, value in {**self.defaults, **(values or {})}.items():
             if getattr(args, name, None) is None:
                 setattr(args, name, value(args) if callable(value) else value)
 
     def named_architectures(self) -> Iterator[tuple[str, Callable[[Namespace], None]]]:
-        """Yield each name of ``--arch`` and the function that fills in its options."""
+        """Yield each name for ``--arch``, and a function that sets its options."""
         for name, values in self.architectures.items():
 
             def fill(args: Namespace, values: Mapping[str, Any] = values) -> None:
@@ -160,7 +177,7 @@ class Family:
             yield name, fill
 
     def network_config(self, args: Namespace, padding_idx: int, static: bool) -> Any:
-        """Return the settings that are not searched; a static network has no experts."""
+        """Return the settings of a network that are not searched; ``static`` means without experts."""
         experts = MoSConfig(
             kind="none" if static else args.mos,
             experts=args.mos_experts,
@@ -195,7 +212,7 @@ def _shown(*names: str) -> dict[str, Mapping[str, Any]]:
 
 def _translation_settings(args: Namespace) -> dict[str, Any]:
     if str(getattr(args, "left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
-        raise ConfigError("--left-pad-target is set; this decoder expects padding on the right of the target, drop it")
+        raise ConfigError("--left-pad-target is not supported, since targets are padded on the right; leave it out")
     scale = args.embedding_scale
     return {
         "share_all_embeddings": args.share_all_embeddings,
@@ -231,8 +248,7 @@ _HAT: dict[str, dict[str, Any]] = {
     "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.375, "extremes": "hat"},
     "_small": {"search_space": "hat_small", "dropout": 0.1},
 }
-"""``_wmt_en_de`` and ``_iwslt_de_en`` use these tasks' settings in HAT's and Mixture-of-Supernets' code (dropout,
-shared embeddings, smallest and largest subnet). The others share no embeddings by default."""
+"""Suffix of ``--arch`` -> options; for WMT and IWSLT those in the code of HAT and Mixture-of-Supernets."""
 _POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
 _WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
 _MFORMER: dict[str, dict[str, Any]] = {
@@ -256,39 +272,39 @@ TRANSLATION = Family(
         **_shown("search-space", "subnet", *EXPERTS),
         "architecture-draw": {
             "choices": DRAWS,
-            "help": "draw each gene uniformly, or architectures, or HAT's random stream",
+            "help": "sample each gene uniformly, each architecture uniformly, or the same sequence as HAT's code",
         },
         "extremes": {
             "choices": EXTREMES,
-            "help": "smallest and largest subnet of sandwich sampling and of validation: of the space, whose decoder"
-            " layers read one and three encoder layers, or as in HAT's and MoS's code, which read two in both",
+            "help": "smallest and largest subnet in sandwich sampling and validation: those of the search space, or as"
+            " in the code of HAT and MoS (decoder layers that attend to two encoder layers)",
         },
         **_shown(*DROPOUTS, "activation-fn", "positions"),
-        "normalize-before": {**_FLAG, "help": "layer norm before each sublayer, not after it"},
+        "normalize-before": {**_FLAG, "help": "apply layer norms before sublayers instead of after them"},
         "share-all-embeddings": {
             **_SWITCH,
-            "help": "one table for source, target and output; needs a joined dictionary",
+            "help": "share the embeddings of source, target and output; needs a joined dictionary",
         },
-        "share-decoder-input-output-embed": {**_FLAG, "help": "one table for target and output"},
+        "share-decoder-input-output-embed": {**_FLAG, "help": "share the embeddings of target and output"},
         "max-relative-length": {
             "type": int,
             "metavar": "R",
-            "help": "softmax self-attention tells distances up to R apart",
+            "help": "relative positions up to distance R in softmax self-attention; 0: none",
         },
         "linear-max-length": {
             "type": int,
             "metavar": "M",
-            "help": "scale and longest sentence of linear attention in the decoder, part of the model; default: the"
-            " longest training sentence, rounded up. In the encoder the scale is each sentence's own length",
+            "help": "longest sentence in tokens, and length scale, of linear attention in the decoder; default: the"
+            " longest training sentence, rounded up",
         },
         "linear-encoder-length": {
             "type": int,
             "metavar": "M",
-            "help": "one scale for the encoder's linear attention instead",
+            "help": "length scale of linear attention in the encoder; default: the length of each sentence",
         },
         **_shown("linear-normalize", "linear-form"),
-        "max-source-positions": {"type": int, "metavar": "N", "help": "longest source in tokens"},
-        "max-target-positions": {"type": int, "metavar": "N", "help": "longest target in tokens"},
+        "max-source-positions": {"type": int, "metavar": "N", "help": "longest source sentence in tokens"},
+        "max-target-positions": {"type": int, "metavar": "N", "help": "longest target sentence in tokens"},
         **_shown("tf32"),
     },
     defaults={
@@ -351,15 +367,14 @@ LANGUAGE = Family(
         "context-length": {
             "type": int,
             "metavar": "N",
-            "help": "longest sequence in tokens, and the scale of linear attention; part of the model; default: the"
-            " space's",
+            "help": "longest sequence in tokens, and length scale of linear attention; default: that of --search-space",
         },
         **_shown("subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions"),
         "decoder-normalize-before": {
             **_SWITCH,
-            "help": "layer norm before each sublayer and after the last layer, not after each sublayer",
+            "help": "apply layer norms before sublayers and after the last layer, instead of after sublayers",
         },
-        "share-decoder-input-output-embed": {**_SWITCH, "help": "one table for input and output"},
+        "share-decoder-input-output-embed": {**_SWITCH, "help": "share the embeddings of input and output"},
         **_shown("linear-normalize", "linear-form", "tf32"),
     },
     defaults={
@@ -399,7 +414,7 @@ LANGUAGE = Family(
 
 _FUNCTIONS = [*ACTIVATIONS, *ACTIVATION_NAMES]
 _BERT = {"mos_encoding": "layers"}
-"""Routers read the width of each layer (Mixture-of-Supernets, appendix A.3.1)."""
+"""Options of BERT supernets in Mixture-of-Supernets (appendix A.3.1)."""
 
 MASKED_LM = Family(
     model="mos_roberta",
@@ -418,21 +433,26 @@ MASKED_LM = Family(
     },
     options={
         **_shown("search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS),
-        "pooler-dropout": {"type": float, "metavar": "P", "help": "in classification heads"},
+        "pooler-dropout": {"type": float, "metavar": "P", "help": "dropout in classification heads"},
         "activation-fn": {
             "choices": _FUNCTIONS,
-            "help": "of feed-forward layers and of the head that predicts tokens",
+            "help": "activation of feed-forward layers and of the head that predicts tokens",
         },
-        "pooler-activation-fn": {"choices": _FUNCTIONS, "help": "of classification heads"},
-        "encoder-normalize-before": {**_FLAG, "help": "layer norm before each sublayer"},
-        "layernorm-embedding": {**_SWITCH, "help": "layer norm after the embedding"},
-        "untie-weights-roberta": {**_FLAG, "help": "tokens are predicted by a table of its own"},
-        "max-positions": {"type": int, "metavar": "N", "help": "longest sequence in tokens; default: the task's"},
-        "load-checkpoint-heads": {**_FLAG, "help": "also classification heads that the task does not have"},
+        "pooler-activation-fn": {"choices": _FUNCTIONS, "help": "activation of classification heads"},
+        "encoder-normalize-before": {**_FLAG, "help": "apply layer norms before sublayers instead of after them"},
+        "layernorm-embedding": {**_SWITCH, "help": "apply a layer norm after the embedding"},
+        "untie-weights-roberta": {**_FLAG, "help": "do not share the embeddings of input and output"},
+        "max-positions": {
+            "type": int,
+            "metavar": "N",
+            "help": "longest sequence in tokens; default: that of the task",
+        },
+        "load-checkpoint-heads": {**_FLAG, "help": "load all classification heads of the checkpoint"},
         "linear-max-length": {
             "type": int,
             "metavar": "M",
-            "help": "scale and longest sequence of linear attention; default: the scale is each sequence's own length",
+            "help": "longest sequence in tokens, and length scale, of linear attention; default: the scale is the"
+            " length of each sequence",
         },
         **_shown("linear-normalize", "linear-form", "tf32"),
     },

@@ -1,4 +1,4 @@
-"""The command line's host for fairseq's checkpoints, logs and dictionaries."""
+"""Adapter of fairseq for the commands of ``nas-ext``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nas_core.supernet.host import Host, Supernet
 
 
 class FairseqHost(Host):
-    """fairseq as a host of supernets."""
+    """Host of fairseq models; a checkpoint is a file of ``fairseq-train``."""
 
     name = "fairseq"
     precisions = PRECISIONS
@@ -24,7 +24,6 @@ class FairseqHost(Host):
     training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether the archive's pickle looks like fairseq's, without reading tensors."""
         content = archive_pickle(checkpoint)
         return b"optimizer_history" in content and b"args" in content
 
@@ -35,7 +34,6 @@ class FairseqHost(Host):
             return open_supernet(checkpoint, **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a model of this plug-in, or fairseq's RoBERTa."""
         with _opening(checkpoint):
             from fairseq_ext.supernets.exporting import open_roberta
 
@@ -48,7 +46,6 @@ class FairseqHost(Host):
             return open_trained(checkpoint, Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Return the sizes of the source and target dictionaries, equal for a language model."""
         if not any(data.glob("dict*.txt")):  # before fairseq is imported
             return None
         with _opening(data):
@@ -59,7 +56,7 @@ class FairseqHost(Host):
 
 @contextmanager
 def _opening(path: Path) -> Iterator[None]:
-    """Register models and tasks with fairseq, silence its logs, and report damaged settings of ``path``."""
+    """Import fairseq without its log messages; raise a CheckpointError if ``path`` has damaged settings."""
     import fairseq_ext  # noqa: F401
     from fairseq_ext.checkpoint import settings_errors
 

@@ -1,4 +1,4 @@
-"""Options that ``fairseq-train --finetune-from-model FILE`` (or ``--restore-file``) inherits from the checkpoint."""
+"""Options that ``fairseq-train`` reads from the checkpoint of ``--finetune-from-model`` or ``--restore-file``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPERTS = (
     "mos_encoding",
     "mos_rank",
 )
-"""Options set by ``--arch``, inherited only from a converted network."""
+"""Options that are read only from a network converted by ``nas-ext elastic``."""
 _CONVERTED = (
     "converted",
     "embedding_scale",
@@ -34,18 +34,19 @@ _CONVERTED = (
     "kept_layers",
     "final_norm",
 )
-"""Settings of a converted network without a command-line option."""
+"""Settings of a converted network that have no command-line option."""
 _DEFAULTS = (None, False, 0, "relu", "sinusoidal")
 """Values that are not logged."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
-"""Settings that depend on the data and must not change when a training is resumed."""
+"""Settings that depend on the data, and must not change when training is resumed."""
 _LAST = "checkpoint_last.pt"
 
 
 def inherit(args: Namespace, inherited: Sequence[str]) -> None:
-    """Fill in options that the command omits, in place, before the defaults of ``--arch``.
+    """Set options in ``args`` that are not given to those stored in the initial checkpoint.
 
-    Unreadable or unrelated checkpoints are left to fairseq, which loads them later.
+    Args:
+        inherited: names of the options.
     """
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
         return
@@ -76,7 +77,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
         args.subnet_json = stored.subnet_json
         logged.append("its architecture")
     if logged:
-        logger.info("inherited from %s: %s", path, ", ".join(logged))
+        logger.info("options inherited from %s: %s", path, ", ".join(logged))
 
 
 def _first_checkpoint(args: Namespace) -> Path | None:

@@ -1,4 +1,4 @@
-"""Language models with fairseq's interface, for its task ``language_modeling``."""
+"""Language models for fairseq's task ``language_modeling``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.language import with_context
 
 _CACHE = "nas_ext_cache"
-"""Key of the weights and the attention cache in the incremental state."""
+"""Key of the subnet and its attention cache in fairseq's incremental state."""
 
 
 class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
-    """fairseq's decoder: all positions in training and scoring, one position per call in decoding."""
+    """Decoder with fairseq's interface."""
 
     def forward(
         self,
@@ -64,11 +64,11 @@ class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
 
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
-    """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``."""
+    """Supernet of language models, or a static network with ``--subnet``; replaces ``transformer_lm``."""
 
     trained_by = (
-        "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"
-        " elastic' has converted"
+        "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or a model of --arch transformer_lm* converted"
+        " by 'nas-ext elastic'"
     )
     family = LANGUAGE
 
@@ -78,7 +78,7 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
 
     @classmethod
     def resolve_space(cls, args: Namespace) -> SearchSpace:
-        """Return the space with ``--context-length``, and store it in ``args`` as JSON."""
+        """Return the search space, with ``--context-length`` if given, and store it in ``args`` as JSON."""
         stored = hasattr(args, "search_space_json")
         space = super().resolve_space(args)
         check_language_space(space)
@@ -90,8 +90,8 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
         context, tokens = space.largest().number("context_length"), getattr(args, "tokens_per_sample", None)
         if tokens and int(tokens) > context:
             raise ConfigError(
-                f"--tokens-per-sample {tokens} is more than this network reads, {context} tokens (context_length of"
-                f" space {space.name}); give --context-length {tokens}, or shorter sequences"
+                f"--tokens-per-sample {tokens} is more than context_length {context} of space {space.name}; give"
+                f" --context-length {tokens}, or a smaller --tokens-per-sample"
             )
         return space
 
@@ -114,14 +114,16 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
 def _check_task(args: Namespace, task: Any) -> None:
     if getattr(args, "criterion", None) == "adaptive_loss":
         raise ConfigError(
-            "--criterion adaptive_loss needs an adaptive softmax, which these networks do not have; take cross_entropy"
-            " or fused_label_smoothed_cross_entropy"
+            "--criterion adaptive_loss needs an adaptive softmax, which this model does not have; give --criterion"
+            " cross_entropy or fused_label_smoothed_cross_entropy"
         )
     if unsupported := [target for target in getattr(task, "targets", ()) if target != "future"]:
-        raise ConfigError(f"--{unsupported[0]}-target: these networks predict the next token alone; drop the option")
+        raise ConfigError(
+            f"--{unsupported[0]}-target is not supported, since this model predicts only the next token; leave it out"
+        )
     source, target = len(task.source_dictionary), len(task.target_dictionary)
     if source != target:
         raise ConfigError(
-            f"--output-dictionary-size {target}: input and output of these networks have one vocabulary of {source};"
-            " drop the option"
+            f"--output-dictionary-size {target} is not supported, since input and output have the same dictionary of"
+            f" {source} symbols; leave it out"
         )

@@ -1,4 +1,4 @@
-"""Masked language models with fairseq's interface, classification heads, and batches as plain tensors.
+"""Masked language models for fairseq's tasks ``masked_lm`` and ``sentence_prediction``.
 
 Shapes: B batch, T length, N masked tokens, C channels, V vocabulary, K classes.
 """
@@ -28,7 +28,7 @@ _HEADS = "net.classification_heads."
 
 
 class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
-    """fairseq's encoder, with the weights of the active architecture."""
+    """Encoder with fairseq's interface, which runs the active architecture."""
 
     def forward(
         self,
@@ -51,11 +51,11 @@ class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
 
 @register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
-    """A supernet of masked language models, or (with ``--subnet``) a static network; replaces ``roberta``."""
+    """Supernet of masked language models, or a static network with ``--subnet``; replaces ``roberta``."""
 
     trained_by = (
-        "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
-        " elastic' has converted"
+        "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or a model of --arch roberta* converted"
+        " by 'nas-ext elastic'"
     )
     family = MASKED_LM
 
@@ -84,9 +84,9 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         masked_tokens: Tensor | None = None,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits (B, T, V) for ``src_tokens`` (B, T), or (N, V) for ``masked_tokens`` (B, T).
+        """Return logits (B, T, V) for ``src_tokens`` (B, T), or (N, V) at the mask ``masked_tokens`` (B, T).
 
-        With ``features_only``, returns features (B, T, C); with a classification head, logits (B, K).
+        With ``features_only``, return features (B, T, C); with a classification head, logits (B, K).
         """
         return self.encoder(src_tokens, features_only, classification_head_name, masked_tokens), {"inner_states": None}
 
@@ -97,7 +97,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     def register_classification_head(
         self, name: str, num_classes: int | None = None, inner_dim: int | None = None, **_: Any
     ) -> None:
-        """Add a sequence classifier, for fairseq's task ``sentence_prediction``."""
+        """Add a classification head, for fairseq's task ``sentence_prediction``."""
         with one_line_errors():
             self.net.set_classification_head(name, int(num_classes or 0), inner_dim)
 
@@ -110,7 +110,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         return {"self"}
 
     def longest(self) -> int:
-        """Return the longest sequence in tokens, limited by the option and the attention."""
+        """Return the largest supported number of tokens."""
         option, limit = int(self.args.max_positions), length_limit(self.space, self.net.config)
         return option if limit is None else min(option, limit)
 
@@ -124,16 +124,17 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
 
 
 def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tuple[int, int]]:
-    """Return the classes and hidden units of a state's heads, by name."""
+    """Return the classification heads of a state dict: name -> (number of classes, hidden units)."""
     names = dict.fromkeys(name.removeprefix(prefix).split(".")[0] for name in state if name.startswith(prefix))
     shapes = {name: state.get(f"{prefix}{name}.out_proj.weight") for name in names}
     return {name: (len(weight), weight.shape[1]) for name, weight in shapes.items() if weight is not None}
 
 
 def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
-    """Adapt a state to the network's heads, as fairseq's RoBERTa does.
+    """Return a state dict with the classification heads that the network has.
 
-    Heads that the network lacks are dropped, or added to it with ``load_all``.
+    Args:
+        load_all: add heads that the network lacks to the network, instead of removing them from the state dict.
     """
     state, heads = dict(state), dict(net.classification_heads.items())
     for name, (classes, inner) in stored_heads(state).items():
@@ -141,8 +142,8 @@ def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]
         if head is None and load_all:
             net.set_classification_head(name, classes, inner)
         elif head is None or (head.classes, head.inner) != (classes, inner):
-            why = "this model has none of that name" if head is None else "this model has it in another size"
-            logger.warning("classification head %s of the checkpoint is left out: %s", name, why)
+            why = "the model has no such head" if head is None else "the model's head has another size"
+            logger.warning("classification head %s of the checkpoint is not loaded: %s", name, why)
             state = {key: value for key, value in state.items() if not key.startswith(f"{_HEADS}{name}.")}
     for name, tensor in net.classification_heads.state_dict().items():  # type: ignore[attr-defined]
         state.setdefault(_HEADS + name, tensor)
@@ -153,9 +154,9 @@ def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
-    """Convert a batch of ``masked_lm`` or ``sentence_prediction`` to ``tokens`` (B, T), ``target`` and ``count``.
+    """Convert a batch of fairseq to tensors ``tokens`` (B, T) and ``target``, and the number ``count`` of targets.
 
-    For masked tokens, ``target`` is (N,), and ``at`` (N,) contains their positions in B * T.
+    For ``masked_lm``, ``target`` is (N,), and ``at`` (N,) contains the indices of the masked tokens in B * T.
     """
     tokens, target = batch["net_input"]["src_tokens"], batch["target"]
     tensors = {"tokens": tokens}
@@ -169,7 +170,7 @@ def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device)
 
 
 def batch_loss(net: Any, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
-    """Return a batch's summed loss in nats and number of correct predictions."""
+    """Return the summed loss of a batch in nats, and the number of correct predictions."""
     features = net.encode(subnet, batch["tokens"])
     if head is None:
         logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))

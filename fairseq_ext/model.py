@@ -1,4 +1,4 @@
-"""Translation networks with fairseq's interface, and the length scale of linear attention."""
+"""Translation networks with fairseq's interface."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from nas_core.space import Architecture, SearchSpace
 logger = logging.getLogger(__name__)
 
 _CACHE = "nas_ext_cache"
-"""Key of the attention cache in the incremental state."""
+"""Key of the attention cache in fairseq's incremental state."""
 _STEP = 8
-"""The scale of linear attention is a multiple of this."""
+"""The length scale of linear attention is rounded up to a multiple of this number of tokens."""
 _FAR = 5
-"""Ratio of the scale to the median length that causes a warning."""
+"""Ratio between the length scale and the median length above which a warning is logged."""
 
 
 class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
-    """fairseq's encoder, with the weights of the active architecture, which the decoder also uses."""
+    """Encoder with fairseq's interface, which runs the active architecture."""
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any) -> dict[str, list[Any]]:
         subnet = self.model.active_subnet()
         return {"subnet": [subnet], "memory": [self.model.net.encode(subnet, src_tokens)], "order": [None]}
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Any]], new_order: Tensor) -> dict[str, list[Any]]:
-        """Reorder only the row numbers: in decoding, the decoder caches keys and values."""
+        # Only the row numbers are reordered: in decoding, the decoder caches keys and values.
         order = encoder_out["order"][0]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
@@ -49,7 +49,7 @@ class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
 
 
 class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
-    """fairseq's decoder: all positions in training, one position per call in decoding."""
+    """Decoder with fairseq's interface."""
 
     def forward(
         self,
@@ -72,7 +72,7 @@ class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
             cache = incremental_state[_CACHE]
             if cache.length + 1 == self.max_positions():
                 logger.warning(
-                    "a translation is as long as this model can decode, %d tokens, and ends there", cache.length + 1
+                    "a translation was cut off at %d tokens, the longest that this model supports", cache.length + 1
                 )
             features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
         return output_of(features, subnet, features_only)
@@ -86,7 +86,7 @@ class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tensor, dict[str, Any]]:
-    """Return logits (B, T, V), or with ``features_only`` the features (B, T, C) and the output table (V, C)."""
+    """Return logits (B, T, V), or with ``features_only`` features (B, T, C) and output embeddings (V, C)."""
     if features_only:
         # torch's DDP searches for parameters behind what a forward returns, and finds no parameter returned itself
         return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
@@ -95,7 +95,7 @@ def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tenso
 
 @register
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
-    """A supernet of translation networks, or (with ``--subnet``) a static network."""
+    """Supernet of translation networks, or a static network with ``--subnet``."""
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION
@@ -113,8 +113,8 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         source, target = task.source_dictionary, task.target_dictionary
         if args.share_all_embeddings and source != target:
             raise ConfigError(
-                f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
-                " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary,"
+                f"--share-all-embeddings (given, or the default of --arch {getattr(args, 'arch', '')}) needs one"
+                " dictionary, but those of source and target differ; run fairseq-preprocess with --joined-dictionary,"
                 " or add --no-share-all-embeddings"
             )
         resolve_linear_lengths(args, space, task)
@@ -131,13 +131,13 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         return decoded
 
     def longest(self, side: str) -> int:
-        """Return the longest ``source`` or ``target`` in tokens, limited by the options and the attention."""
+        """Return the largest supported number of tokens; ``side`` is ``source`` or ``target``."""
         option = int(getattr(self.args, f"max_{side}_positions"))
         limit = length_limits(self.space, self.net.config)[("source", "target").index(side)]
         return option if limit is None else min(option, limit)
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the lengths above which fairseq skips sentences; in generation, only the option limits targets."""
+        """Return the lengths in tokens of source and target above which fairseq skips sentences."""
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
 
@@ -146,10 +146,9 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
 
 
 def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
-    """Store the length scale of the decoder's linear attention in ``args``, and so in the checkpoint.
+    """Set ``args.linear_max_length``, the length scale of linear attention in the decoder, if it is not given.
 
-    The scale is ``--linear-max-length``, by default the longest target of the data (and source, if cross attention may
-    be linear). Far above most sentence lengths, the cosine has no effect.
+    The default is the longest target of the data, or source if cross attention may be linear.
     """
     if args.linear_max_length is not None:
         return
@@ -162,27 +161,27 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     lengths = lengths[lengths <= args.linear_max_length]  # longer ones are not trained on
     if not len(lengths):
         raise ConfigError(
-            "no training data to take the scale of linear attention in the decoder from; give the longest sentence that"
-            " it is for, --linear-max-length M"
+            "linear attention in the decoder needs a length scale, and there is no training data to compute it; give"
+            " the longest sentence in tokens as --linear-max-length M"
         )
     longest, median = int(lengths.max()), float(np.median(lengths))
     args.linear_max_length = min(args.linear_max_length, -(-longest // _STEP) * _STEP)
     logger.info(
-        "linear attention in the decoder is scaled by, and reads, %d tokens; the longest training sentence has %d, the"
-        " median %d", args.linear_max_length, longest, median,
+        "linear attention in the decoder has length scale and longest sentence %d tokens; training sentences have at"
+        " most %d tokens, median %d", args.linear_max_length, longest, median,
     )  # fmt: skip
     if args.linear_max_length > _FAR * median:
         logger.warning(
-            "that is far above most sentences, for which the cosine has no effect; leave the longest ones out, or give"
-            " --linear-max-length M with the longest sentence that the network has to read"
+            "this length scale is far above most sentences, so linear attention hardly depends on positions; remove"
+            " the longest sentences, or give a smaller --linear-max-length"
         )
 
 
 def sentence_lengths(task: Any, splits: Sequence[str], sides: Sequence[str]) -> NDArray[np.int64]:
-    """Return sentence lengths in tokens, including the end, of the existing splits of all data folders.
+    """Return the lengths in tokens (with the end token) of all sentences in the existing splits.
 
     Args:
-        sides: ``src`` and ``tgt``.
+        sides: ``src``, ``tgt`` or both.
     """
     lengths = [np.empty(0, np.int64)]
     for folder, split in product(range(len(str(task.cfg.data).split(":"))), splits):

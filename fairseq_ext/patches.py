@@ -1,4 +1,4 @@
-"""Idempotent patches of fairseq's batching and multi-worker training."""
+"""Patches of fairseq's batching and distributed training."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from nas_core.errors import CheckpointError
 
 
 def keep_all_sentences() -> None:
-    """Keep the last batch of every data set.
-
-    fairseq drops it if its size is not a multiple of ``--required-batch-size-multiple`` (8 by default).
-    """
+    """Make fairseq keep the last batch of a data set, if it is no multiple of ``--required-batch-size-multiple``."""
     replace_function(data_utils, "batch_by_size", _with_last_batch)
 
 
@@ -51,10 +48,8 @@ def _with_last_batch(original: Any) -> Any:
 
 
 def read_checkpoints_on_every_worker() -> None:
-    """Make every worker read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
-
-    fairseq broadcasts it as objects that torch does not load from untrusted bytes.
-    """
+    """Make every worker read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``."""
+    # fairseq broadcasts it as objects that torch does not load from untrusted bytes.
     replace_function(Trainer, "load_checkpoint", _on_every_worker)
 
 
@@ -77,18 +72,18 @@ def _on_every_worker(original: Any) -> Any:
 
 
 def _check_visible(trainer: Any, filename: Any) -> None:
-    """Check that all workers see the file or none does, so that they start with equal weights."""
+    # All workers have to start with equal weights.
     visible = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
     utils.all_reduce(visible, group=trainer.data_parallel_process_group)
     if 0 < int(visible) < trainer.data_parallel_world_size:
         raise CheckpointError(
-            f"{filename} is a file for {int(visible)} of {trainer.data_parallel_world_size} workers; put it in a folder"
+            f"{filename} exists for {int(visible)} of {trainer.data_parallel_world_size} workers; put it in a folder"
             " that all machines share"
         )
 
 
 def mark_dummy_batches() -> None:
-    """Make every task mark dummy batches, for a criterion with a teacher."""
+    """Make fairseq's tasks tell a criterion with a teacher which batches are dummies."""
     replace_function(FairseqTask, "train_step", _with_dummy_batches)
 
 

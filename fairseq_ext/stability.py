@@ -1,4 +1,4 @@
-"""RankNAS's stopping criterion in fairseq's training loop; see :mod:`nas_core.supernet.stability`."""
+"""Stopping criterion of RankNAS in fairseq's training; see :mod:`nas_core.supernet.stability`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ logger = logging.getLogger(__name__)
 
 FILE = "stability.json"
 PREFIX = "ranked:"
-"""Prefix of log entries with the loss of one ranked architecture."""
+"""Prefix of the names of logged losses of ranked architectures."""
 
 
 def exact(value: Any) -> Any:
-    """Convert a logged loss to double precision, without synchronising its device."""
+    """Convert a logged loss to double precision."""
     return value.double() if torch.is_tensor(value) else float(value)
 
 
 class Ranking:
-    """Summed validation losses of the architectures whose rank correlation is tracked, reduced over all workers."""
+    """Ranking of fixed architectures by their validation loss, summed over all workers."""
 
     def __init__(self, stability: Stability) -> None:
         self.stability = stability
@@ -37,7 +37,7 @@ class Ranking:
         self._loaded = False
 
     def architectures(self) -> dict[str, Architecture]:
-        """Return the ranked architectures by their loss name in the log."""
+        """Return the ranked architectures: name of the logged loss -> architecture."""
         return {f"{PREFIX}{index}": architecture for index, architecture in enumerate(self.stability.architectures)}
 
     def forget(self) -> None:
@@ -51,9 +51,11 @@ class Ranking:
                     self._sums[name] = self._sums.get(name, 0.0) + exact(value)
 
     def finish(self, folder: Path, writes: bool) -> bool:
-        """Update the ranking after a validation; return whether training may stop.
+        """Update the ranking after a validation; return True if training may stop.
 
-        The state is stored in a file, because fairseq does not restore a task's state.
+        Args:
+            folder: folder of the checkpoints, in which the state is stored.
+            writes: True on the worker that writes files.
         """
         path = folder / FILE
         if not self._loaded:
@@ -66,9 +68,13 @@ class Ranking:
             tau = self.stability.update(torch.stack(losses).tolist())
             self._sums = {}
             if tau is not None:
-                logger.info("ranking of %d subnets: tau %.4f with the last", len(self.stability.architectures), tau)
+                logger.info(
+                    "ranking of %d subnets: Kendall's tau %.4f between the last two validations",
+                    len(self.stability.architectures),
+                    tau,
+                )
             if self.stability.stable:
-                logger.info("the ranking of subnets is stable: training stops")
+                logger.info("the ranking of subnets is stable, so training stops")
             if writes:
                 write_json(path, {"epoch": self.epoch, **self.stability.state_dict()})
         return self.stability.stable

@@ -1,4 +1,4 @@
-"""Base class of this plug-in's models."""
+"""Base class of the models of this package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Model = TypeVar("Model", bound="SupernetModel[Any]")
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
-    """Return a static network's architecture, stored in ``args`` as JSON; None for a supernet."""
+    """Return the architecture of ``--subnet``, and store it in ``args`` as JSON; return None for a supernet."""
     if stored := getattr(args, "subnet_json", None):
         return stored_architecture(stored)
     if not args.subnet:
@@ -38,22 +38,21 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
 
 
 class SupernetModel(SubnetHolder[Weights]):
-    """A supernet over a search space, or (with ``--subnet``) a static network of one architecture.
+    """Supernet over a search space, or a static network with ``--subnet``; inherit it before fairseq's base class.
 
-    Models inherit it before fairseq's base class. Before each training forward, fairseq calls ``set_num_updates``,
-    which draws an architecture from the seed and the update number. All workers, all micro-batches and a resumed run
-    draw the same. Evaluation uses the largest architecture, or the file ``eval_subnet``.
+    In training, each update samples an architecture from the seed and the update number. Evaluation uses the largest
+    architecture, or that of the file ``eval_subnet``.
     """
 
     args: Namespace
     net: Any
-    """The network, a module of :mod:`nas_core.models`."""
+    """Network of :mod:`nas_core.models`."""
     trained_by: ClassVar[str]
-    """Names of ``--arch`` whose checkpoints it loads, for error messages."""
+    """Names for ``--arch`` whose checkpoints the model can load, for error messages."""
     family: ClassVar[Family]
 
     def hold(self, args: Namespace, net: Any) -> None:
-        """Set the network, after the constructor of fairseq's base class."""
+        """Set the network; call it after the constructor of fairseq's base class."""
         self.args, self.net = args, net
         self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
         if getattr(args, "eval_subnet", None):
@@ -67,14 +66,13 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        """Build the model of a command or a checkpoint."""
         keep_all_sentences()
         with one_line_errors():
             if not hasattr(args, "search_space_json"):  # a model trained in half precision decodes anywhere
                 check_training(args)
                 if getattr(args, "tf32", False):
                     torch.set_float32_matmul_precision("high")
-                    logger.info("products of float32 numbers are computed in TF32 (--tf32)")
+                    logger.info("matrix products are computed in TF32 (--tf32)")
             cls.family.fill_in(args)
             check_ranges(args, RANGES)
             space = cls.resolve_space(args)
@@ -87,7 +85,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def resolve_space(cls, args: Namespace) -> SearchSpace:
-        """Return the space, and store it in ``args`` as JSON, so that checkpoints are self-contained."""
+        """Return the search space, and store it in ``args`` as JSON."""
         stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
         space = stored_space(stored) if stored else get_space(args.search_space)
         args.search_space_json = json.dumps(space_to_dict(space))
@@ -99,7 +97,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
         Args:
             space: search space; it contains one architecture if ``static``.
-            largest: largest architecture of the original space.
+            largest: largest architecture of ``--search-space``.
         """
         raise NotImplementedError
 
@@ -124,7 +122,7 @@ class SupernetModel(SubnetHolder[Weights]):
         expected = self.state_dict()  # type: ignore[attr-defined]
         if not any(name.startswith("net.") for name in state):
             raise CheckpointError(
-                f"the checkpoint holds another kind of model; expected one of --arch {self.trained_by}"
+                f"the checkpoint contains another kind of model; expected a model of --arch {self.trained_by}"
             )
         mismatches = [
             f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
@@ -135,13 +133,13 @@ class SupernetModel(SubnetHolder[Weights]):
         mismatches += [f"{name} is not part of this model" for name in state if name not in expected]
         if mismatches:
             raise CheckpointError(
-                f"the checkpoint does not fit --search-space/--subnet/--mos: {mismatches[0]}; use the settings it was"
-                " trained with, or take a subnet out of a supernet with 'nas-ext extract'"
+                f"the checkpoint does not fit --search-space, --subnet or --mos: {mismatches[0]}; give the options of"
+                " its training, or extract a subnet with 'nas-ext extract'"
             )
 
 
 class ModelPart:
-    """fairseq's encoder or decoder of a model; inherit it before fairseq's class."""
+    """Base class of encoders and decoders; inherit it before fairseq's class."""
 
     def __init__(self, model: Any, dictionary: Any) -> None:
         super().__init__(dictionary)  # type: ignore[call-arg]
@@ -153,7 +151,7 @@ class ModelPart:
 
 
 def register(model: type[Model]) -> type[Model]:
-    """Register a model class and its family's names of ``--arch`` with fairseq."""
+    """Register a model class and its names for ``--arch`` with fairseq."""
     register_model(model.family.model)(model)
     for name, fill in model.family.named_architectures():
         register_model_architecture(model.family.model, name)(fill)

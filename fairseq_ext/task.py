@@ -1,7 +1,5 @@
-"""``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``.
-
-Annotations are not postponed: fairseq reads option types.
-"""
+"""``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``."""
+# Annotations are not postponed: fairseq reads option types.
 
 import logging
 import math
@@ -38,16 +36,15 @@ from nas_core.supernet.stability import Stability, StabilityConfig
 logger = logging.getLogger(__name__)
 
 LOGGED = "experts_alike"
-"""Log name of the unweighted term of ``--mos-apart``."""
+"""Log name of the loss of ``--mos-apart``, before its weight."""
 _LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
-"""Values logged as the mean over the subnets that have them."""
+"""Values that are logged as means over subnets."""
 _SUBNET = "subnet:"
-"""Prefix of log entries with one subnet's loss."""
+"""Prefix of the names of logged losses of single subnets."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
-    "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
-    " its gradient are the mean of the three, as in the code of Mixture-of-Supernets for translation; the paper's"
-    " equation 2 is their sum"
+    "subnets trained per update: spos (a random one), or sandwich (also the largest and the smallest, on the same"
+    " batch; the loss is the mean over the three subnets)"
 )
 _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 
@@ -61,51 +58,54 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
         metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
     )
     valid_random: int = field(
-        default=2, metadata={"help": "number of fixed random subnets validated besides the smallest and the largest"}
+        default=2,
+        metadata={"help": "number of validated random subnets, in addition to the smallest and the largest"},
     )
     stability_architectures: int = field(
         default=0,
         metadata={
-            "help": "stop training when the ranking of this many fixed subnets by validation loss no longer changes"
-            " (RankNAS: 100 to 200); 0: do not"
+            "help": "number of subnets (RankNAS: 100 to 200) whose ranking by validation loss ends training when it is"
+            " stable; 0: no such ranking"
         },
     )
     stability_tau: float = field(
-        default=0.9, metadata={"help": "stop when Kendall's tau between two validations is above this"}
+        default=0.9,
+        metadata={"help": "stop when Kendall's tau between the rankings of two validations is above this value"},
     )
     stability_patience: int = field(
-        default=5, metadata={"help": "stop when that tau has risen more often than this in a row"}
+        default=5,
+        metadata={"help": "stop when Kendall's tau has risen in more than this number of consecutive validations"},
     )
     select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
         default="mean",
         metadata={
-            "help": "subnets whose validation loss selects checkpoint_best.pt; in the code of HAT and of"
-            " Mixture-of-Supernets the smallest"
+            "help": "validation loss that selects checkpoint_best.pt: mean over subnets, smallest subnet (as in the"
+            " code of HAT and Mixture-of-Supernets), or largest subnet"
         },
     )
     mos_apart: float = field(
         default=0.0,
         metadata={
-            "help": "weight of the expert diversity loss, the mean squared cosine between the same rows of two experts;"
-            " 0: none"
+            "help": "weight of the expert diversity loss, the mean squared cosine between rows of two experts; 0: no"
+            " such loss"
         },
     )
 
 
 class SupernetTask:
-    """Supernet training and validation; inherit it before fairseq's task.
+    """Mixin for training and validation of supernets; inherit it before fairseq's task.
 
     ``spos`` (Mixture-of-Supernets, equation 1) trains one random architecture per update. ``sandwich`` (equation 2)
-    trains a random one, the largest and the smallest on the same batch. Its gradient is the mean of the three, as in
-    the authors' translation code; the equation and their BERT code use the sum.
+    also trains the largest and the smallest on the same batch. The gradient is the mean over the three, as in the
+    authors' code for translation; equation 2 and their code for BERT use the sum.
 
-    Validation reports the smallest, the largest and fixed random architectures separately.
+    Validation reports the loss of the smallest, the largest and some random architectures.
     """
 
     cfg: Any
     model_type: ClassVar[type[SupernetModel[Any]]]
     plain: ClassVar[str]
-    """Name of fairseq's own task."""
+    """Name of fairseq's task."""
     ranking: Ranking | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -115,7 +115,7 @@ class SupernetTask:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add ``--sampling`` with a destination other than fairseq's generation flag, and log every 10 updates."""
+        # fairseq has another --sampling, for generation.
         super().add_args(parser)  # type: ignore[misc]
         parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
@@ -129,15 +129,15 @@ class SupernetTask:
         with one_line_errors():
             if not isinstance(model, self.model_type):
                 raise ConfigError(
-                    f"--task supernet_{self.plain} needs --arch {self.model_type.trained_by}; use --task {self.plain}"
+                    f"--task supernet_{self.plain} needs --arch {self.model_type.trained_by}; give --task {self.plain}"
                     " for other models"
                 )
             check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
             check_diversity_weight(self.cfg.mos_apart, model)
             if self.cfg.mos_apart and self.cfg.supernet_sampling == "spos" and with_torch_ddp(model.args):
                 raise ConfigError(
-                    "--mos-apart with torch's own DDP, which expects that each weight has its gradient from one forward"
-                    " pass; give --ddp-backend legacy_ddp, or --sampling sandwich"
+                    "--mos-apart cannot be used with this --ddp-backend and --sampling spos; give --ddp-backend"
+                    " legacy_ddp, or --sampling sandwich"
                 )
             if self.cfg.stability_architectures:
                 settings = StabilityConfig(
@@ -147,10 +147,10 @@ class SupernetTask:
                 )
                 self.ranking = Ranking(Stability(model.space, settings))
         names = ", ".join(self.validated(model))
-        logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
+        logger.info("validation evaluates the subnets %s; 'loss' is their %s", names, self.cfg.select_checkpoint)
         if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
-            ends = {"space": "the space's own", "hat": "as in HAT's code"}[_extremes(model)]
-            logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
+            ends = {"space": "those of the search space", "hat": "as in HAT's code"}[_extremes(model)]
+            logger.info("each update trains a random subnet, the largest and the smallest (%s)", ends)
         return model
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
@@ -166,7 +166,7 @@ class SupernetTask:
             self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
-        """Return the validated architectures by name."""
+        """Return the architectures to validate, by name."""
         return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
     def train_step(
@@ -228,7 +228,6 @@ class SupernetTask:
         return loss, size, combined
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log fairseq's metrics, and ``<architecture>_loss`` in bits per token."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self.ranking:
             self.ranking.add(logging_outputs)
@@ -251,7 +250,7 @@ def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple
 
 
 def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """Merge logging outputs: counts of one subnet, losses by ``select``, and each architecture's loss."""
+    """Merge the logging outputs of subnets: counts of one, losses by ``select``, and the loss of each."""
     combined = dict(outputs.get("largest") or next(iter(outputs.values())))
     for key in _LOSSES:
         values = {name: output[key] for name, output in outputs.items() if key in output}
@@ -273,11 +272,9 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 
 class DiverseExperts:
-    """A criterion with the term of ``--mos-apart`` added to the first loss of a batch.
+    """Criterion that adds the loss of ``--mos-apart``, once per update."""
 
-    The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
-    """
-
+    # The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
     def __init__(self, criterion: Any, model: Any, weight: float) -> None:
         self._criterion, self._model, self._weight = criterion, model, weight
 

@@ -1,4 +1,4 @@
-"""Curves from fairseq's training log in its formats ``simple`` and ``json``."""
+"""Training curves from logs of ``fairseq-train``, with ``--log-format simple`` or ``json``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\b")
 _OTHER = ("nll_loss", "best_loss")
-"""Losses that are not plotted."""
+"""Names of losses that are not plotted."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Return logs near a checkpoint that name its folder as ``--save-dir``."""
+    """Return the logs of the training of a checkpoint: files nearby that contain its folder as ``--save-dir``."""
     folder = real_path(checkpoint).parent
     paths = sorted(folder.glob("*.log"))
     for parent in (folder.parent / "logs", folder.parent):
@@ -26,7 +26,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def _saved_into(log: Path, folder: Path) -> bool:
-    """Return whether fairseq's printed settings name the folder; a relative ``save_dir`` matches its end."""
+    # A relative save_dir matches the end of the folder's path.
     with log.open(encoding="utf-8", errors="replace") as lines:
         match = next((match for line in lines if (match := _SAVE_DIR.search(line))), None)
     if match is None:
@@ -37,7 +37,7 @@ def _saved_into(log: Path, folder: Path) -> bool:
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read losses (bits per token) over updates, of training and of each validated subnet."""
+    """Read training and validation losses (bits per token) over updates; return None if there are none."""
     losses: dict[str, dict[float, float]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -51,7 +51,7 @@ def training_curves(log: Path) -> TrainingCurves | None:
 
 
 def _numbers(content: str) -> dict[str, float]:
-    """Return a line's numbers by name, without the subset's prefix of ``json``."""
+    # The format `json` has the name of the subset as a prefix.
     pairs = _PAIR.findall(content.replace('"', "").replace(":", ""))
     subset = next((name.removesuffix("num_updates") for name, _ in pairs if name.endswith("num_updates")), "")
     return {name.removeprefix(subset): float(value) for name, value in pairs}

@@ -1,4 +1,4 @@
-"""Hugging Face plug-in: a folder with ``config.json`` and ``model.safetensors`` in, a smaller and faster folder out."""
+"""Hugging Face plug-in: search for smaller and faster versions of a model folder written by ``save_pretrained``."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Families of models: names of their sizes and of the tensors along their heads."""
+"""Supported model families of ``transformers``, and the names of their layers and settings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Family:
-    """Names in the configuration and the weights of a family.
-
-    A static network is the same model class with a smaller configuration. Its tensors have the shapes to which the
-    supernet's are cut, so that a family needs no further table.
-    """
+    """Names of modules that the models of a family have in common."""
 
     layers: str = "encoder.layer"
-    """List of layers in the base model."""
+    """Name of the list of layers in the base model."""
     heads: Mapping[str, int] = field(
         default_factory=lambda: {
             "attention.self.query": 0,
@@ -24,9 +20,9 @@ class Family:
             "attention.output.dense": 1,
         }
     )
-    """Linear layer of a layer -> dimension of its weight along the heads."""
+    """Linear layer with attention heads -> dimension of its weight along the heads."""
     offset: int = 0
-    """Stored positions that no token has."""
+    """Number of position embeddings that are reserved and never used by a token."""
 
 
 FAMILIES: dict[str, Family] = {
@@ -35,7 +31,7 @@ FAMILIES: dict[str, Family] = {
     "xlm-roberta": Family(offset=2),
     "camembert": Family(offset=2),
 }
-"""Families by ``model_type``."""
+"""Families by the ``model_type`` of ``config.json``."""
 
 SIZES = {
     "layers": "num_hidden_layers",

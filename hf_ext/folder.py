@@ -1,4 +1,4 @@
-"""Model folders of Hugging Face: safe reading, and atomic writing."""
+"""Reading and atomic writing of Hugging Face model folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COPIED = (".json", ".txt", ".model")
 
 DAMAGED = (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, TypeError, LookupError,
            AttributeError, ImportError)  # fmt: skip
-"""Exceptions of transformers for a damaged folder."""
+"""Exceptions that transformers raises for a damaged folder."""
 
 
 def reason(error: BaseException) -> str:
@@ -36,44 +36,38 @@ def reason(error: BaseException) -> str:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return ``config.json`` after the check that the folder holds a supported model.
-
-    Raises:
-        CheckpointError: it does not.
-    """
+    """Read ``config.json``, and check that the folder contains a supported model."""
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict):
         raise CheckpointError(
-            f"{folder / CONFIG} holds no settings of a model; give a folder that save_pretrained wrote"
+            f"{folder / CONFIG} is not a model configuration; give a folder that save_pretrained wrote"
         )
     if "auto_map" in config:
         raise CheckpointError(
-            f"{folder} holds code of its own (auto_map in {CONFIG}), which is not run; give a model of transformers"
+            f"{folder} needs custom code (auto_map in {CONFIG}), which is not executed; give a model class of"
+            " transformers"
         )
     if (kind := config.get("model_type")) not in FAMILIES:
         raise CheckpointError(
-            f"{folder} holds a model of type {kind!r}, which has no elastic form; expected {', '.join(FAMILIES)}"
+            f"{folder} has model_type {kind!r}, which cannot be converted to a supernet; expected one of"
+            f" {', '.join(FAMILIES)}"
         )
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
-            raise CheckpointError(f"{folder} holds a decoder ({name} in {CONFIG}); expected an encoder")
+            raise CheckpointError(f"{folder} contains a decoder ({name} in {CONFIG}); give an encoder")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise CheckpointError(
-            f"{folder} has positions {config['position_embedding_type']!r}, without an elastic form; expected absolute"
+            f"{folder} has position_embedding_type {config['position_embedding_type']!r}; expected 'absolute'"
         )
     if not (folder / WEIGHTS).is_file() and not (folder / _SHARDS).is_file():
         pickled = (folder / "pytorch_model.bin").exists()
-        missing = "its pytorch_model.bin is a pickle, which is not read" if pickled else "it holds no weights"
-        raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; load and save the model with save_pretrained")
+        missing = "its weights are a pickle, pytorch_model.bin, which is not read" if pickled else "it has no weights"
+        raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; save the model again with save_pretrained")
     return config
 
 
 def read_model(folder: Path) -> PreTrainedModel:
-    """Return the model in float32, in evaluation mode, of the class that ``config.json`` names.
-
-    Raises:
-        CheckpointError: the folder is damaged, or its model is not supported.
-    """
+    """Load the model of a folder in float32 and evaluation mode."""
     settings = read_config(folder)
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -86,11 +80,11 @@ def read_model(folder: Path) -> PreTrainedModel:
                 model, info = kind.from_pretrained(folder, **options, add_pooling_layer=False)
     except DAMAGED as error:
         raise CheckpointError(
-            f"{folder} cannot be read as a model ({reason(error)}); give another copy of it"
+            f"{folder} cannot be loaded by transformers ({reason(error)}); give an undamaged copy"
         ) from None
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
-            f"{folder / WEIGHTS} lacks {wrong[0]}, or has another size of it than {CONFIG}; give another copy"
+            f"{folder / WEIGHTS} has no tensor {wrong[0]} of the shape that {CONFIG} requires; give an undamaged copy"
         )
     return model.eval()  # type: ignore[no-any-return]
 
@@ -125,7 +119,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         NasExtError: the path exists, or cannot be written.
     """
     if path.exists():
-        raise NasExtError(f"{path} exists; give another folder, or remove it")
+        raise NasExtError(f"{path} exists already; give another path, or remove it")
     with os_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
@@ -136,13 +130,12 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def save_model(model: PreTrainedModel, folder: Path) -> None:
-    """Write ``config.json`` and weights without a progress bar."""
     with _quiet():
         model.save_pretrained(folder)
 
 
 def copy_companions(source: Path, target: Path) -> None:
-    """Copy tokenizer and settings, also those of the modules of sentence-transformers; no code and no weights."""
+    """Copy tokenizer files and settings, including those of sentence-transformers, but no code and no weights."""
     files = [file for file in source.iterdir() if file.name not in _NOT_COPIED]
     for file in sorted([*files, *source.glob("[0-9]_*/*.json")]):
         if file.is_file() and file.suffix in _COPIED:
@@ -152,17 +145,19 @@ def copy_companions(source: Path, target: Path) -> None:
 
 
 def read_texts(data: Path | str | None, subset: str, folder: Path) -> list[str]:
-    """Return the lines of ``data/subset.txt`` that are not empty."""
+    """Return the non-empty lines of ``data/subset.txt``."""
     if data is None:
         raise DataError(
-            f"{folder} does not say what texts it is evaluated on; give a folder with {subset}.txt as --data"
+            f"{folder} does not name a data folder for its evaluation; give a folder with {subset}.txt as --data"
         )
     path = Path(data) / f"{subset}.txt"
     if not path.is_file():
-        raise DataError(f"no file {path}; give a folder with train.txt and valid.txt, one text a line, as --data")
+        raise DataError(
+            f"{path} does not exist; give a folder with train.txt and valid.txt, one text per line, as --data"
+        )
     with os_errors("read", path):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     texts = [line.strip() for line in lines if line.strip()]
     if len(texts) < 2:
-        raise DataError(f"{path} holds {len(texts)} texts; expected two or more, one a line")
+        raise DataError(f"{path} contains {len(texts)} texts; expected two or more, one per line")
     return texts

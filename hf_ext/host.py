@@ -1,4 +1,4 @@
-"""The host of model folders of Hugging Face, entry point ``nas_ext.hosts: huggingface``."""
+"""Adapter of ``transformers`` for the commands of ``nas-ext``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nas_core.supernet.host import Host, Supernet
 
 
 class HuggingFaceHost(Host):
-    """``transformers`` as a host; a checkpoint is a folder with ``config.json``."""
+    """Host of ``transformers`` models; a checkpoint is a folder with ``config.json``."""
 
     name = "huggingface"
 

@@ -1,6 +1,6 @@
-"""An elastic encoder: a model of ``transformers`` with the weights of all subnets.
+"""Elastic encoder: a model of ``transformers`` with the weights of all subnets.
 
-A subnet is a model of the same class with a smaller configuration, run on views of these weights.
+A subnet has the same model class with a smaller configuration, and slices of the same weights.
 
 Shapes: B batch, T tokens, C channels.
 """
@@ -33,24 +33,25 @@ _CACHED = 64
 
 
 class Subnet(NamedTuple):
-    """Static model on torch's meta device, and its weights."""
+    """Static model of a subnet, and its weights."""
 
     model: Any
+    """Model on torch's meta device, without weights of its own."""
     weights: dict[str, Tensor]
-    """By name in the static model."""
+    """Parameter or buffer name in ``model`` -> slice of the supernet's tensor."""
     sizes: dict[str, int]
-    """Settings of the configuration."""
+    """Setting in ``config.json`` -> its value in this subnet."""
     kept: tuple[int, ...]
-    """Layers of the supernet."""
+    """Indices of the supernet's layers that the subnet has."""
 
 
 class ElasticEncoder(nn.Module):
-    """A trained encoder as the largest network of a search space.
+    """Supernet of a trained encoder, the largest network of ``space``.
 
     Args:
-        model: the model with the weights of all subnets.
-        layer_order: layers, most important first; default: shallower networks keep the first ones.
-        channels: number of each channel in the trained model; default: channels keep their order.
+        layer_order: indices of layers, most important first; shallow subnets keep the most important layers. By
+            default they keep the first layers.
+        channels: index in the trained model of each channel of ``model``; default: the same order.
     """
 
     channels: Tensor
@@ -68,7 +69,9 @@ class ElasticEncoder(nn.Module):
         width = model.config.hidden_size
         order = range(width) if channels is None else channels
         if sorted(order) != list(range(width)):
-            raise CheckpointError(f"the channels are not each number from 0 to {width - 1} once; give another copy")
+            raise CheckpointError(
+                f"the channel order is not a permutation of 0 to {width - 1}; give an undamaged copy of the supernet"
+            )
         self.register_buffer("channels", torch.tensor(list(order)))
         self._static: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
@@ -78,7 +81,7 @@ class ElasticEncoder(nn.Module):
 
     @property
     def layers(self) -> str:
-        """Prefix of the layers' weights."""
+        """Prefix of the names of the layers' weights, such as ``bert.encoder.layer.``."""
         inside = "" if self.model is self.model.base_model else f"{self.model.base_model_prefix}."
         return f"{inside}{self.family.layers}."
 
@@ -93,7 +96,7 @@ class ElasticEncoder(nn.Module):
         return int(self.model.config.num_hidden_layers)
 
     def subnet(self, sizes: Mapping[str, int], kept: Sequence[int]) -> Subnet:
-        """Return the subnet of these sizes with the layers ``kept``; whole tensors are not copied."""
+        """Return the subnet with these settings of ``config.json`` and these layers of the supernet."""
         sizes = {**sizes, "num_hidden_layers": len(kept)}
         static, weights = self._built(sizes), {}
         tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
@@ -111,7 +114,7 @@ class ElasticEncoder(nn.Module):
         return config
 
     def build(self, sizes: Mapping[str, int]) -> Any:
-        """Return a static model with random weights."""
+        """Create a model with the configuration of a subnet and random weights."""
         pooled = {} if _pooler(self.model) else {"add_pooling_layer": False}
         accepts = "add_pooling_layer" in type(self.model).__init__.__code__.co_varnames
         return type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
@@ -138,7 +141,7 @@ class ElasticEncoder(nn.Module):
         """Return the output of a subnet, with hidden states.
 
         Args:
-            training: mode of its dropout; default: that of this module.
+            training: True to apply dropout; default: ``self.training``.
         """
         subnet.model.train(self.training if training is None else training)
         inputs = {**batch, "output_hidden_states": True, "return_dict": True}
@@ -147,7 +150,6 @@ class ElasticEncoder(nn.Module):
     # -- conversion ----------------------------------------------------------------------------------------------------
 
     def axes(self) -> tuple[Axis, ...]:
-        """Return heads and hidden units of each layer, and the channels if the space chooses among widths."""
         config, tensors = self.model.config, dict(self.model.named_parameters())
         head_dim = config.hidden_size // config.num_attention_heads
         axes = []
@@ -165,7 +167,7 @@ class ElasticEncoder(nn.Module):
         return tuple(_of_module(axis) for axis in axes)
 
     def channel_parts(self) -> list[Part]:
-        """Return the tensors along the channels, by name in the model."""
+        """Return the tensors that have a dimension along the channels."""
         ends = {(name, dim) for name, dim in self.family.heads.items()}
         ends_bias = {name for name, dim in self.family.heads.items() if dim == 0}
         parts = []
@@ -178,7 +180,7 @@ class ElasticEncoder(nn.Module):
         return parts
 
     def _along(self, setting: str) -> list[Part]:
-        """Return the dimensions that shrink with a setting of the configuration."""
+        """Return the tensors whose shape depends on a setting of ``config.json``."""
         config = self.model.config
         sizes = {name: int(getattr(config, name)) for name in SIZES.values()}
         head_dim = config.hidden_size // config.num_attention_heads
@@ -194,13 +196,13 @@ class ElasticEncoder(nn.Module):
     # -- folders -------------------------------------------------------------------------------------------------------
 
     def write_settings(self, folder: Path, **settings: Any) -> None:
-        """Write what a folder of a supernet needs besides the model."""
+        """Write ``nas_ext.json``: search space, order of layers and channels, and ``settings``."""
         content = {"format": _FORMAT, "version": 1, "space": space_to_dict(self.space)}
         content |= {"layer_order": list(self.layer_order), "channels": self.channels.tolist()}
         write_json(folder / SETTINGS, {**content, **settings})
 
     def static_model(self, subnet: Subnet) -> Any:
-        """Return a subnet as a model of its own, with channels in the order of the trained model."""
+        """Return a subnet as an ordinary model of ``transformers``, with channels in the order of the trained model."""
         width = subnet.sizes["hidden_size"]
         order = torch.argsort(self.channels[:width])
         along = {(part.name, part.dim) for part in self.channel_parts()}
@@ -215,38 +217,36 @@ class ElasticEncoder(nn.Module):
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings of a supernet's folder."""
     read_config(folder)
     if not (folder / SETTINGS).is_file():
-        raise CheckpointError(f"{folder} is a trained model; convert it to a supernet with 'nas-ext elastic'")
+        raise CheckpointError(f"{folder} is a trained model, not a supernet; convert it with 'nas-ext elastic'")
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict) or (settings.get("format"), settings.get("version")) != (_FORMAT, 1):
         raise CheckpointError(
-            f"{folder / SETTINGS} has no settings of version 1 of a supernet; give another copy of it"
+            f"{folder / SETTINGS} is not a supernet's settings file of version 1; give an undamaged copy"
         )
     return settings
 
 
 def read_supernet(folder: Path) -> ElasticEncoder:
-    """Return the supernet of a folder.
-
-    Raises:
-        CheckpointError: it is damaged, or no supernet.
-    """
+    """Load the supernet of a folder."""
     settings = read_settings(folder)
     space = space_from_dict(settings.get("space"), str(folder / SETTINGS))
     model = read_model(folder)
     try:
         network = ElasticEncoder(model, space, list(settings["layer_order"]), list(settings["channels"]))
     except (KeyError, TypeError, ConfigError) as error:
-        raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give another copy of it") from None
+        raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
     if space.largest() != Architecture(genes_of(model)):
-        raise CheckpointError(f"{folder / SETTINGS} has a space of another network; give another copy of the folder")
+        raise CheckpointError(
+            f"the search space in {folder / SETTINGS} does not match the model in the folder; give an undamaged copy"
+        )
     return network.eval()
 
 
 def genes_of(model: PreTrainedModel) -> dict[str, int]:
-    """Return the genes of a trained encoder, with heads that fill its width."""
+    """Return the sizes of a trained encoder as genes: ``layers``, ``embed_dim``, ``ffn_dim``, ``head_dim`` and
+    ``sequence_length``."""
     config = model.config
     family = FAMILIES[config.model_type]
     genes = {gene: int(getattr(config, setting)) for gene, setting in SIZES.items()}
@@ -274,7 +274,7 @@ def _axis(name: str, size: int, parts: Sequence[Part], tensors: Mapping[str, Ten
 
 
 def _of_module(axis: Axis) -> Axis:
-    """Return the axis with the names of :class:`ElasticEncoder`, whose model is a part."""
+    # The model is the attribute `model` of ElasticEncoder.
     parts = tuple(
         part if part.name == "channels" else Part(f"model.{part.name}", part.dim, part.blocks) for part in axis.parts
     )
@@ -282,7 +282,7 @@ def _of_module(axis: Axis) -> Axis:
 
 
 class EncoderForm:
-    """Form of :class:`ElasticEncoder`; see :class:`nas_core.models.elastic.ElasticForm`."""
+    """Implementation of :class:`nas_core.models.elastic.ElasticForm` for :class:`ElasticEncoder`."""
 
     def sides(self, net: ElasticEncoder) -> dict[str, int]:
         return {"": net.depth}

@@ -1,4 +1,4 @@
-"""Supernets of trained encoders: evaluation with inherited weights, and extraction as plain folders."""
+"""Supernets of trained encoders: evaluation of subnets, and extraction as folders for ``transformers``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 class HuggingFaceSupernet(Supernet):
-    """A folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
+    """Supernet in a folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
-    ``loss`` is the masked loss in nats if the model has the head for it, else 1 minus ``spearman``, the agreement of
-    sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
-    of all pairs of sentences.
+    For a masked language model, ``loss`` is the masked-token loss in nats. For other models it is 1 - ``spearman``,
+    Spearman's correlation of the pairwise cosine similarities of sentences in the subnet and in the trained model.
 
     Args:
-        data: folder with a text file for each subset.
-        valid_subset: name of the file that is evaluated, without ``.txt``.
-        valid_sentences: number of its lines; default: all.
-        evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
+        data: folder with text files, one text per line; default: the folder given in the conversion.
+        valid_subset: text file used for evaluation, without ``.txt``.
+        valid_sentences: number of texts; default: all.
+        evaluate: function that evaluates a subnet, given as a model of ``transformers``, and returns metrics with
+            ``loss`` among them; default: evaluation on ``data``.
     """
 
     maximised = ("spearman",)
@@ -75,7 +75,9 @@ class HuggingFaceSupernet(Supernet):
         if self._evaluate is not None:
             metrics = dict(self._evaluate(self.encoder.static_model(subnet)))
             if "loss" not in metrics:
-                raise ConfigError(f"evaluate returned {', '.join(metrics) or 'nothing'}; expected metrics with 'loss'")
+                raise ConfigError(
+                    f"evaluate returned the metrics {', '.join(metrics) or 'none'}; expected 'loss' among them"
+                )
             return metrics
         batches, outputs = self.batches(), []
         with torch.no_grad():
@@ -96,13 +98,13 @@ class HuggingFaceSupernet(Supernet):
         return {"loss": 1 - spearman, "spearman": spearman}
 
     def teacher_embeddings(self) -> Tensor:
-        """Return the trained model's embeddings (N, C) of the evaluated sentences."""
+        """Return the trained model's sentence embeddings (N, C) of the evaluation texts."""
         if self._teacher is None:
             place = Path(str(self._settings.get("teacher")))
             if not place.is_dir():
                 raise DataError(
-                    f"no folder {place}, the trained model by which {self.folder} is judged; put it there, or its place"
-                    f" into 'teacher' of {self.folder / SETTINGS}"
+                    f"{place} does not exist, the trained model with which {self.folder} is compared; move it there, or"
+                    f" set its path as 'teacher' in {self.folder / SETTINGS}"
                 )
             model = read_model(place).to(self.device)
             with torch.no_grad():
@@ -114,15 +116,15 @@ class HuggingFaceSupernet(Supernet):
     # -- extraction ----------------------------------------------------------------------------------------------------
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Write a subnet as a folder that ``AutoModel.from_pretrained`` loads; return its number of parameters."""
+        """Save a subnet as a folder for ``AutoModel.from_pretrained``; return its number of parameters."""
         subnet = self.encoder.select(self.space.validate(architecture))
         width, trained = subnet.sizes["hidden_size"], self.encoder.model.config.hidden_size
         modules = _modules(self.folder) if width != trained else {}
         others = [kind for kind in modules.values() if not kind.endswith(("Transformer", "Pooling", "Normalize"))]
         if others:
             raise ConfigError(
-                f"{self.folder} has a module {others[0]} that reads {trained} channels, the subnet has {width}; choose"
-                " among networks of the trained width (--space auto:layers,ffn_dim)"
+                f"module {others[0]} in {self.folder} needs {trained} channels, but the subnet has {width}; search"
+                " networks of the trained width (--space auto:layers,ffn_dim)"
             )
         with new_folder(Path(path)) as folder:
             model = self.encoder.static_model(subnet)
@@ -143,7 +145,7 @@ class HuggingFaceSupernet(Supernet):
         return self.encoder
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the masked loss, or the distance from the largest network's features."""
+        """Return the masked-token loss, or for other models the distance from the largest subnet's features."""
         subnet = self.encoder.select(self.space.validate(architecture))
         with torch.enable_grad():
             output = self.encoder(subnet, batch, training=False)
@@ -160,7 +162,7 @@ def _mean_loss(sums: Sequence[Tensor]) -> dict[str, float]:
 
 
 def _modules(folder: Path) -> dict[str, str]:
-    """Return folder -> class of the modules of sentence-transformers."""
+    """Return the modules of a sentence-transformers model: subfolder -> class name."""
     file = folder / "modules.json"
     listed: Iterable[Any] = read_json(file) if file.is_file() else ()
     return {str(module.get("path")): str(module.get("type")) for module in listed if isinstance(module, dict)}

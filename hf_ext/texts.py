@@ -1,4 +1,4 @@
-"""Batches of texts, and the agreement of sentence embeddings.
+"""Batches of texts, and comparison of features and sentence embeddings.
 
 Shapes: B batch, T tokens, C channels, N sentences.
 """
@@ -20,35 +20,36 @@ from nas_core.errors import CheckpointError
 
 BATCH = 32
 LONGEST = 128
-"""Most tokens of a text in calibration and evaluation."""
+"""Largest number of tokens of a text in calibration and evaluation; longer texts are truncated."""
 _MASKED = 0.15
 
 
 def open_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of a folder.
-
-    Raises:
-        CheckpointError: it has none.
-    """
+    """Load the tokenizer of a model folder."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except DAMAGED as error:
-        raise CheckpointError(f"{folder} has no usable tokenizer ({reason(error)}); copy its files into it") from None
+        raise CheckpointError(
+            f"the tokenizer in {folder} cannot be loaded ({reason(error)}); copy its files into the folder again"
+        ) from None
     names = tokenizer.vocab_files_names.values()
     if not any((folder / name).is_file() for name in names):
-        raise CheckpointError(f"{folder} has no tokenizer; copy its files ({', '.join(names)}) into it")
+        raise CheckpointError(f"{folder} has no tokenizer; copy its files ({', '.join(names)}) into the folder")
     if tokenizer.pad_token_id is None:
-        raise CheckpointError(f"the tokenizer in {folder} has no padding token; set one and save it there")
+        raise CheckpointError(
+            f"the tokenizer in {folder} has no padding token; set pad_token and save it with save_pretrained"
+        )
     return tokenizer
 
 
 def batches_of(
     tokenizer: Any, texts: Sequence[str], vocabulary: int, masked: bool, device: Any
 ) -> list[dict[str, Tensor]]:
-    """Return batches of tokens; with ``masked``, 15 % of them are masked, the same each time.
+    """Tokenize texts into batches of 32.
 
-    Raises:
-        CheckpointError: the tokenizer has more tokens than the model.
+    Args:
+        vocabulary: number of token embeddings of the model.
+        masked: mask 15 % of the tokens, with a fixed seed.
     """
     collate: Any = DataCollatorWithPadding(tokenizer)
     if masked:
@@ -59,37 +60,37 @@ def batches_of(
         batch = collate([{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens])
         if int(batch["input_ids"].max()) >= vocabulary:
             raise CheckpointError(
-                f"the tokenizer has token {int(batch['input_ids'].max())}, the model {vocabulary} tokens; give the"
-                " tokenizer that the model was trained with"
+                f"the tokenizer returned token {int(batch['input_ids'].max())}, but the model has {vocabulary} token"
+                " embeddings; use the tokenizer that the model was trained with"
             )
         batches.append({name: tensor.to(device) for name, tensor in batch.items()})
     return batches
 
 
 def mean_pooled(features: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean (B, C) of the features (B, T, C) of tokens."""
+    """Return the mean (B, C) of features (B, T, C) over the tokens where ``mask`` (B, T) is 1."""
     weights = mask[..., None].to(features.dtype)
     return (features * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def similarities(embeddings: Tensor) -> Tensor:
-    """Return the cosine similarities (N, N) of embeddings (N, C)."""
+    """Return the pairwise cosine similarities (N, N) of embeddings (N, C)."""
     unit = F.normalize(embeddings.float(), dim=-1)
     return unit @ unit.T
 
 
 def agreement(embeddings: Tensor, teacher: Tensor) -> float:
-    """Return Spearman's correlation of the cosine similarities of all pairs of sentences."""
+    """Return Spearman's correlation of the pairwise cosine similarities of two models' sentence embeddings (N, C)."""
     rows, columns = torch.triu_indices(len(teacher), len(teacher), 1)
     pairs = [similarities(x)[rows, columns].cpu().numpy() for x in (embeddings, teacher)]
     return float(spearmanr(*pairs).statistic)
 
 
 def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
-    """Return the distance of features (B, T, C) from a teacher's (B, T, C') of at least as many channels.
+    """Return the distance between features (B, T, C) and a teacher's features (B, T, C'), where C' >= C.
 
-    The sum of three means: 1 - cosine of each token and of each sentence's embedding, with the teacher's first C
-    channels, and the squared difference of the cosine similarities of sentences.
+    The distance is a sum of three means: 1 - cosine similarity to the teacher's first C channels, for tokens and for
+    sentence embeddings, and the squared difference of the sentences' pairwise cosine similarities.
     """
     counted = mask.bool()
     same = teacher[..., : features.shape[-1]]
@@ -100,9 +101,7 @@ def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
 
 
 def retrieval_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
-    """Return the cross-entropy of finding each sentence's teacher embedding among those of the batch.
-
-    It has a gradient also where both networks agree.
-    """
+    """Return the InfoNCE loss of sentence embeddings; the positive of each is the teacher's embedding."""
+    # Unlike feature_loss, it has a gradient where both networks agree.
     pooled, target = (F.normalize(mean_pooled(x, mask), dim=-1) for x in (features, teacher))
     return F.cross_entropy(pooled @ target.T / 0.1, torch.arange(len(pooled), device=pooled.device))

@@ -1,4 +1,4 @@
-"""Conversion of a trained encoder into a supernet; see :class:`nas_core.supernet.elastic.conversion.Trained`."""
+"""Conversion of a trained encoder into a supernet."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.elastic.spaces import FFN, WIDTHS, around, depths, rounding
 
 _LENGTHS = (17, 11, 5)
-"""Lengths in tokens of the sentences by which outputs are compared."""
+"""Lengths in tokens of the random sentences that verify the conversion."""
 
 
 def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
-    """Return the space of networks with equal layers up to the trained one."""
+    """Return a search space of networks no larger than the trained one, with the same sizes in all layers."""
     head_dim, width = genes["head_dim"], genes["embed_dim"]
     heads = around(width // head_dim, WIDTHS)
     choices = [
@@ -37,10 +37,10 @@ def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
 
 
 class TrainedEncoder:
-    """A folder of ``transformers`` as the largest network of a supernet.
+    """Trained model of ``transformers``, to be converted to a supernet.
 
     Args:
-        data: folder with ``train.txt`` for calibration.
+        data: folder with ``train.txt``, for calibration.
     """
 
     form = FORM
@@ -56,11 +56,11 @@ class TrainedEncoder:
     ) -> None:
         if set(attention) - {"softmax"}:
             raise ConfigError(
-                f"--attention {','.join(attention)}: models of transformers have softmax attention; leave it out"
+                f"--attention is {','.join(attention)}, but models of transformers have softmax attention; leave it out"
             )
         self.folder, self.data, self.device = folder, data, usable_device(device)
         if (folder / SETTINGS).exists():
-            raise CheckpointError(f"{folder} is a supernet already; give the folder of a trained model")
+            raise CheckpointError(f"{folder} is already a supernet; give the folder of a trained model")
         model = read_model(folder)
         genes = genes_of(model)
         self.space = self._space(space, genes)
@@ -76,8 +76,8 @@ class TrainedEncoder:
         space = get_space(spec)
         if space.largest() != Architecture(genes) or any(choice.per for choice in space.choices):
             raise SpaceError(
-                f"the largest network of space {spec} is {dict(space.largest())}, the trained one {genes}; give a space"
-                " of these genes, the same in all layers, or auto"
+                f"the largest network of space {spec} is {dict(space.largest())}, but the trained network is {genes};"
+                " give a space whose largest network is the trained one and whose layers are equal, or auto"
             )
         return space
 
@@ -108,7 +108,7 @@ class TrainedEncoder:
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return up to ``count`` batches of 32 texts of ``train.txt``."""
+        """Return up to ``count`` batches of 32 texts from ``train.txt``."""
         if self._batches is None:
             self._texts = read_texts(self.data, "train", self.folder)
             self._tokenizer = open_tokenizer(self.folder)
@@ -120,7 +120,6 @@ class TrainedEncoder:
         return self._batches
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
-        """Return the masked loss if the model has its head, else the distance from the trained model's features."""
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]
@@ -130,7 +129,7 @@ class TrainedEncoder:
         return feature_loss(features, teacher, mask) + retrieval_loss(features, teacher, mask)
 
     def with_experts(self, mos: str) -> nn.Module:
-        raise ConfigError(f"--mos {mos}: models of transformers have no experts; leave it out")
+        raise ConfigError(f"--mos is {mos}, but models of transformers have no experts; leave it out")
 
     def save(self, path: Path, net: nn.Module) -> None:
         with new_folder(path) as folder:

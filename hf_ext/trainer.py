@@ -1,4 +1,4 @@
-"""Training of a supernet by the trainer of ``transformers``."""
+"""Training of a supernet with the ``Trainer`` of ``transformers``."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ TARGETS = ("features", "logits", "labels")
 
 
 class SupernetTrainer(Trainer):
-    """Trainer of ``transformers`` that trains the subnets of a supernet.
+    """``Trainer`` of ``transformers`` that trains the subnets of a supernet, on one device.
 
-    Resumption, logging, schedules and mixed precision are those of ``Trainer``. Each saved folder is a supernet for
-    ``nas-ext search``. One process trains on one device.
+    Each checkpoint folder is a supernet for ``nas-ext search``.
 
     Args:
-        family: folder that ``nas-ext elastic`` wrote.
-        sampling: ``sandwich``: the largest, the smallest and a random subnet in each update; ``spos``: a random one.
-        distill: ``features``: the last layer's output of the trained model; ``logits``: its logits; ``labels``: the
-            model's own loss. Dropout is off with a teacher.
-        subnet: train this architecture alone.
+        family: folder of the supernet, written by ``nas-ext elastic``.
+        sampling: subnets in each update. ``sandwich``: the largest, the smallest and a random one; ``spos``: a random
+            one.
+        distill: target of the loss. ``features``: last hidden states of the trained model; ``logits``: its logits;
+            ``labels``: labels of the data. Dropout is used with ``labels`` only.
+        subnet: train only this architecture.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SupernetTrainer(Trainer):
         super().__init__(self.supernet.model, *args, **options)
         if self.args.world_size > 1 or self.args.n_gpu > 1:
             raise ConfigError(
-                f"{max(self.args.world_size, self.args.n_gpu)} devices: subnets are trained on one; set"
+                f"{max(self.args.world_size, self.args.n_gpu)} devices are used, but a supernet is trained on one; set"
                 " CUDA_VISIBLE_DEVICES=0 and start one process"
             )
         self.supernet.to(self.args.device)
@@ -65,7 +65,6 @@ class SupernetTrainer(Trainer):
         self._target: Any = None
 
     def architectures(self, update: int) -> list[Architecture]:
-        """Return the architectures that an update trains."""
         if self.only is not None:
             return [self.only]
         drawn = draw(self.supernet.space, update, self.args.seed)
@@ -86,7 +85,7 @@ class SupernetTrainer(Trainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the share of a subnet in an update's loss; in evaluation, the largest network's own loss."""
+        """Return a subnet's loss divided by the number of subnets per update; in evaluation, the model's own loss."""
         if self._current is None:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         subnet, share = self._current
@@ -98,11 +97,14 @@ class SupernetTrainer(Trainer):
     def _loss(self, output: Any, inputs: Mapping[str, Any]) -> Tensor:
         if self.distill == "labels":
             if output.get("loss") is None:
-                raise ConfigError("distill 'labels' needs a model and a data set with labels; give features or logits")
+                raise ConfigError(
+                    "distill is 'labels', but the model returned no loss; give a data set with labels, or distill"
+                    " 'features'"
+                )
             return output["loss"]  # type: ignore[no-any-return]
         if self.distill == "logits":
             if "logits" not in output:
-                raise ConfigError("distill 'logits' needs a model with a head; give features")
+                raise ConfigError("distill is 'logits', but the model returned no logits; give distill 'features'")
             student, teacher = (x.logits.float() for x in (output, self._target))
             counted = inputs["attention_mask"].bool() if student.ndim > 2 else slice(None)
             student, teacher = student[counted].log_softmax(-1), teacher[counted].log_softmax(-1)
@@ -113,7 +115,7 @@ class SupernetTrainer(Trainer):
         if self.teacher is None:
             return None
         if "attention_mask" not in inputs:
-            raise ConfigError("batches have no attention_mask, which marks padding; give a tokenizer's output")
+            raise ConfigError("the batch has no attention_mask; give the output of a tokenizer")
         with torch.no_grad(), self.accelerator.autocast():
             return self.teacher(self.teacher.select(self.teacher.space.largest()), inputs, training=False)
 

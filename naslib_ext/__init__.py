@@ -1,6 +1,6 @@
-"""NASLib plug-in: accuracy models as predictors of NASLib's evaluator and search methods.
+"""NASLib plug-in: accuracy models as predictors for NASLib's evaluator and search methods.
 
-Importing this package does not import NASLib. The predictors work without it.
+:class:`AccuracyPredictor` works without NASLib. Importing this package does not import NASLib.
 """
 
 from __future__ import annotations

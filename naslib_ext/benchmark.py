@@ -1,4 +1,4 @@
-r"""``python -m naslib_ext.benchmark``: NN-Former and NASLib's predictors in NASLib's evaluator.
+r"""Compare NN-Former with NASLib's predictors in NASLib's evaluator.
 
 Example, with a checkout of NASLib on PYTHONPATH:
 
@@ -27,7 +27,7 @@ from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
 OWN_SETTINGS = {"recipe": str, "seed": int, "device": str}
-"""Settings of NN-Former other than those of a recipe."""
+"""Settings of NN-Former that are not part of a recipe, with their types."""
 COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")
 
 _log = logging.getLogger(__name__)
@@ -49,13 +49,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Compare the predictors; return the content of ``--out``."""
+    """Compare the predictors; return the content of the result file."""
     settings = parsed_settings(arguments.set, {**recipe_types(), **OWN_SETTINGS})
     for name in arguments.predictors:
         make_predictor(name, arguments.space, **(settings if name == OURS else {}))
     if arguments.data:
         if arguments.space != "nasbench201":
-            raise ConfigError(f"--data is a table of nasbench201, the space is {arguments.space}; leave it out")
+            raise ConfigError(
+                f"--data is read for nasbench201 only, and --space is {arguments.space}; leave --data out or give"
+                " --space nasbench201"
+            )
         api, column = nasbench201_table(arguments.data, arguments.column)
         data = f"{Path(arguments.data).name}:{column}"
     else:
@@ -64,14 +67,14 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, list[dict[str, Any]]] = {}
     failed: dict[str, str] = {}
     for number, name in enumerate(arguments.predictors):
-        _log.info("%s, %d of %d predictors", name, number + 1, len(arguments.predictors))
+        _log.info("evaluating %s, predictor %d of %d", name, number + 1, len(arguments.predictors))
         try:
             results[name] = _trials(name, space, api, settings, arguments)
         except Exception as error:  # NASLib's predictors raise anything on today's libraries
             if name == OURS:
                 raise
             failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            _log.warning("%s: not compared, %s", name, failed[name])
+            _log.warning("predictor %s failed and is left out of the comparison: %s", name, failed[name])
     return {
         "space": arguments.space,
         "data": data,
@@ -108,12 +111,12 @@ def _trials(
             hpo_seconds=arguments.hpo_seconds,
         ):
             rows.append({"seed": seed, **row})
-        _log.info("%s, seed %d: %.0f s", name, seed, time.perf_counter() - begin)
+        _log.info("%s with seed %d took %.0f s", name, seed, time.perf_counter() - begin)
     return rows
 
 
 def table(result: dict[str, Any]) -> str:
-    """Format means over trials, and the standard deviation of tau."""
+    """Format the result as text: means over trials, and the standard deviation of Kendall's tau."""
     title = (
         f"{result['space']} ({result['data']}), {result['test_size']} test architectures, {result['trials']} trial(s);"
         " tau against validation accuracy"
@@ -128,7 +131,7 @@ def table(result: dict[str, Any]) -> str:
                 cell = f"{values.mean():.3f}"
                 cells.append(f"{cell} ±{values.std():.3f}" if column == "kendalltau" and len(part) > 1 else cell)
             lines.append(f"{name:<14}{size:>6}" + "".join(f"{cell:>16}" for cell in cells))
-    lines += [f"{name:<14}not compared: {why}" for name, why in result["failed"].items()]
+    lines += [f"{name:<14}failed: {why}" for name, why in result["failed"].items()]
     return "\n".join(lines)
 
 
@@ -139,25 +142,42 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = result.add_argument
-    add("--space", choices=SPACES, default="nasbench201", help="search space of NASLib")
-    add("--predictors", nargs="+", default=[OURS, "xgb", "lgb", "gcn"], metavar="NAME", help="nnformer, or NASLib's")
-    add("--train-size", nargs="+", type=_positive, default=[156], metavar="N", help="architectures to learn from")
-    add("--test-size", type=_positive, default=200, metavar="N", help="architectures to predict")
-    add("--data", metavar="TABLE.npz", help="all cells of nasbench201: ops (15625, 6), accuracies; or NASLib's files")
-    add("--column", metavar="NAME", help="which accuracies of the table")
-    add("--dataset", default="cifar10", help="of NASLib's own files")
-    add("--trials", type=_positive, default=1, metavar="N", help="seeds, one after another")
-    add("--seed", type=int, default=0, metavar="N", help="of the first trial")
-    add("--hpo-seconds", type=int, default=0, metavar="N", help="NASLib's max_hpo_time")
+    add("--space", choices=SPACES, default="nasbench201", help="search space, by NASLib's name")
+    add(
+        "--predictors",
+        nargs="+",
+        default=[OURS, "xgb", "lgb", "gcn"],
+        metavar="NAME",
+        help="nnformer, or names of NASLib's predictors",
+    )
+    add("--train-size", nargs="+", type=_positive, default=[156], metavar="N", help="numbers of training architectures")
+    add("--test-size", type=_positive, default=200, metavar="N", help="number of test architectures")
+    add(
+        "--data",
+        metavar="TABLE.npz",
+        help="table of all NAS-Bench-201 cells: ops (15625, 6) and columns of accuracies (15625,); by default NASLib's"
+        " own data files are read",
+    )
+    add("--column", metavar="NAME", help="column of accuracies in the --data table")
+    add("--dataset", default="cifar10", help="data set of NASLib's own data files")
+    add("--trials", type=_positive, default=1, metavar="N", help="number of repetitions, each with the next seed")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the first repetition")
+    add(
+        "--hpo-seconds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="NASLib's max_hpo_time: seconds of hyperparameter search",
+    )
     add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of nnformer: recipe=paper epochs=150 ...")
-    add("--out", type=Path, metavar="FILE.json", help="write all figures there")
+    add("--out", type=Path, metavar="FILE.json", help="file for the results")
     return result
 
 
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is below 1")
+        raise argparse.ArgumentTypeError(f"got {value}; expected 1 or more")
     return value
 
 

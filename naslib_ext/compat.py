@@ -1,6 +1,6 @@
-"""Import of a NASLib source tree (last changed in 2023) with current Python and libraries.
+"""Import of NASLib, a source tree of 2023, with current versions of Python and its libraries.
 
-Missing modules and names are replaced only during the import, in :func:`load` or :func:`importable`.
+Missing modules and names are replaced only while :func:`load` or :func:`importable` imports NASLib.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PEERS = {
     "transforms3d": "transforms3d",
     "xgboost": "xgboost",
 }
-"""Other packages that NASLib imports (other predictors, image data) -> their names for pip."""
+"""Module that NASLib imports but does not need for predictors and search -> name for pip."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,13 +56,14 @@ def load(*names: str) -> list[ModuleType]:
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """Make NASLib importable inside the block."""
+    """Make NASLib importable inside a ``with`` block."""
     if sys.modules.get("naslib") is None and importlib.util.find_spec("naslib") is None:
         raise MissingHostError(
-            f"NASLib was not found: it is no package to install but a source tree; run {install_line('naslib')}"
+            f"NASLib was not found; it is used from a source tree, not installed as a package: run"
+            f" {install_line('naslib')}"
         )
     if repair():
-        _report("torchvision is a CUDA build with a CPU torch: its operators are declared")
+        _report("torchvision is a CUDA build and torch is not: missing operators of torchvision are declared")
     for name in NEEDED:
         require(name, "NASLib", "naslib")
     absent = {
@@ -71,7 +72,7 @@ def importable() -> Iterator[None]:
         if name not in sys.modules and importlib.util.find_spec(name) is None
     }
     if absent:
-        _report(f"stand-ins, while NASLib is imported, for packages that are not installed: {', '.join(absent)}")
+        _report(f"packages that are not installed are replaced by empty modules: {', '.join(absent)}")
     with StandIns(absent), _old_collections():
         yield
     _repair_metrics()
@@ -82,7 +83,7 @@ def _old_collections() -> Iterator[None]:
     if hasattr(collections, "Iterable"):
         yield
         return
-    _report("collections.Iterable exists again while NASLib is imported")
+    _report("collections.Iterable, removed in Python 3.10, is defined during the import")
     collections.Iterable = collections.abc.Iterable  # type: ignore[attr-defined]
     try:
         yield
@@ -91,14 +92,14 @@ def _old_collections() -> Iterator[None]:
 
 
 def _repair_metrics() -> None:
-    """Restore ``mean_squared_error(squared=False)``, removed by scikit-learn 1.6; NASLib turns the error into NaN."""
+    """Give NASLib ``mean_squared_error(squared=False)``, which scikit-learn 1.6 removed."""
     real = sys.modules.get("sklearn.metrics")
     if real is None or "squared" in inspect.signature(real.mean_squared_error).parameters:
         return
     for name, module in list(sys.modules.items()):
         if name.startswith("naslib.") and getattr(module, "metrics", None) is real:
             module.metrics = _OldMetrics(real)  # type: ignore[attr-defined]
-            _report(f"mean_squared_error of scikit-learn takes squared= again, in {name}")
+            _report(f"scikit-learn's mean_squared_error accepts squared= again in module {name}")
 
 
 class _OldMetrics:
@@ -115,15 +116,14 @@ class _OldMetrics:
 
 @functools.cache
 def _report(line: str) -> None:
-    """Log each line once."""
-    _log.info("for NASLib: %s", line)
+    _log.info("NASLib compatibility: %s", line)
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Importer of empty modules in place of packages, inside a ``with`` block.
+    """Import hook that replaces absent packages by empty modules, inside a ``with`` block.
 
     Args:
-        packages: package -> its name for pip.
+        packages: name of a package in Python -> name for pip.
     """
 
     def __init__(self, packages: Mapping[str, str]) -> None:
@@ -147,7 +147,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return _Module(spec.name, self.packages[spec.name.partition(".")[0]])
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module empty."""
+        pass
 
 
 class _Module(ModuleType):

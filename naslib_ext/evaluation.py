@@ -1,4 +1,4 @@
-"""Evaluation of a predictor by NASLib's ``PredictorEvaluator``."""
+"""Evaluation of accuracy predictors by NASLib's ``PredictorEvaluator``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SINGLE_QUERIES = 20
 
 
 class Settings(dict[str, Any]):
-    """Configuration of NASLib: a dictionary with attributes."""
+    """Configuration for NASLib: a dictionary whose entries are attributes too."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -33,7 +33,12 @@ class Settings(dict[str, Any]):
 
 
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """Create ``nnformer`` with settings, another accuracy model, or a predictor of NASLib with its defaults."""
+    """Create an accuracy model of this project or a predictor of NASLib, by name.
+
+    Args:
+        space: NASLib's name of the search space.
+        settings: settings of ``nnformer``; ignored for others.
+    """
     if name == OURS:
         return AccuracyPredictor(space, **settings)
     if name in ACCURACY_MODELS.names():
@@ -57,16 +62,17 @@ def evaluate(
     dataset: str = "cifar10",
     hpo_seconds: int = 0,
 ) -> list[dict[str, Any]]:
-    """Fit on random architectures and compare predictions with the table; return one row per training size.
+    """Fit a predictor on random architectures and compare its predictions with tabulated validation accuracies.
 
-    All architectures are drawn before the first fit, so equal seeds give all predictors the same architectures.
+    Equal seeds give all predictors the same architectures.
 
     Args:
-        seed: seed of the global streams of Python, numpy and torch.
+        api: NASLib's ``dataset_api``.
+        seed: seed of the global generators of Python, numpy and torch.
         hpo_seconds: NASLib's ``max_hpo_time``.
 
     Returns:
-        NASLib's metrics against validation accuracy, ``fit_s``, ``query_ms`` (per architecture, all at once) and
+        For each training size NASLib's metrics, ``fit_s``, ``query_ms`` (per architecture, queried at once) and
         ``one_query_ms`` (median of single queries).
     """
     random.seed(seed)
@@ -93,7 +99,7 @@ def evaluate(
         _, *results = evaluator.evaluate()
         one_query_ms = _one_by_one(evaluator, labelled, api)
     if any("mae" not in row or not np.isfinite(row["mae"]) for row in results):
-        raise NasExtError("NASLib's evaluator gave NaN for its metrics: an exception that it hides")
+        raise NasExtError("NASLib's evaluator returned NaN metrics, since an exception was raised and hidden in it")
     return [
         {
             **{name: _number(row[name]) for name in KEPT},

@@ -1,7 +1,4 @@
-"""Graphs of NASLib's architecture objects, or of their descriptions, by NASLib's name of the search space.
-
-NASLib's encodings are not used, since they lose parts of the graphs.
-"""
+"""Conversion of NASLib's architecture objects to graphs."""
 
 from __future__ import annotations
 
@@ -27,51 +24,54 @@ from nas_core.graph.nasbench101 import AbsentCellError
 from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
-"""Operations of NAS-Bench-101 by their index in NASLib's tuples."""
+"""Operations of NAS-Bench-101 in the order of NASLib's indices."""
 NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
-"""Operations of NAS-Bench-201 by their index in NASLib."""
+"""Operations of NAS-Bench-201 in the order of NASLib's indices."""
 NASBENCH201_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-"""Edges of NAS-Bench-201 in NASLib, by source; the official order is by target."""
+"""Edges of NAS-Bench-201 in NASLib's order, sorted by source; the official order is sorted by target."""
 CACHED = 16384
-"""Number of cached graphs, about 25 MB. NAS-Bench-201 has 15,625."""
+"""Number of cached graphs, about 25 MB; enough for all of NAS-Bench-201."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Reader of a search space of NASLib."""
+    """Converter from the architectures of a search space of NASLib to graphs."""
 
     name: str
-    """NASLib's ``get_type()``."""
+    """Name of the space, as NASLib's ``get_type()`` returns it."""
     getter: str
-    """Method of an architecture object that returns its description."""
+    """Method of an architecture object that returns its compact description."""
     plain: Callable[[Any], Hashable]
-    """Function from the description to a hashable value."""
+    """Function from a compact description to a hashable value."""
     read: Callable[[Any], Graph | None]
-    """Function from that value to its graph."""
+    """Function from the hashable value to a graph."""
 
 
 def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
-    """Return the graph of an architecture object of NASLib, or of its description.
+    """Return the graph of an architecture object of NASLib, or of its compact description.
+
+    Args:
+        ss_type: NASLib's name of the search space.
 
     Returns:
         None for a cell that NAS-Bench-101 lacks (no path from input to output, or more than 9 edges).
 
     Raises:
-        UnknownChoiceError, ConfigError: an unsupported search space.
-        GraphError: a missing or malformed description.
+        UnknownChoiceError, ConfigError: the search space is not supported.
+        GraphError: the architecture is missing or malformed.
     """
     space = space_of(ss_type)
     description = architecture
     if hasattr(architecture, space.getter):
         description = getattr(architecture, space.getter)()
         if description is None:
-            raise GraphError(f"the {ss_type} object has no architecture yet; sample or set one first")
+            raise GraphError(f"the {ss_type} object has no architecture; call its sample_random_architecture first")
     return _read(space.name, space.plain(description))
 
 
 def space_of(ss_type: str | None) -> Space:
     if ss_type is None:
-        raise ConfigError("the search space is not set; give ss_type=..., as NASLib's set_ss_type does")
+        raise ConfigError("ss_type, NASLib's name of the search space, is None; give one, such as 'nasbench201'")
     if ss_type not in SPACES:
         raise unknown_choice("search space of NASLib", ss_type, SPACES)
     return SPACES[ss_type]
@@ -90,19 +90,25 @@ def _numbers(description: Any) -> Hashable:
     plain = description.item() if isinstance(description, np.generic) else description
     if isinstance(plain, int | str):
         return plain
-    raise GraphError(f"got {type(plain).__name__} {str(plain)[:80]!r}; expected whole numbers")
+    raise GraphError(
+        f"the architecture contains {type(plain).__name__} {str(plain)[:80]!r}; expected integers or strings"
+    )
 
 
 def _plain_nasbench101(description: Any) -> Hashable:
-    """Convert ``{"matrix", "ops"}``, or NASLib's tuple of the matrix by rows and the operations."""
+    """Return the matrix and the operations of ``{"matrix": .., "ops": ..}``, or of NASLib's flat tuple of both."""
     if isinstance(description, Mapping):
         if not {"matrix", "ops"} <= set(description):
-            raise GraphError(f"a NAS-Bench-101 cell has keys matrix and ops; got {sorted(map(str, description))}")
+            raise GraphError(
+                f"the NAS-Bench-101 cell has keys {sorted(map(str, description))}; expected 'matrix' and 'ops'"
+            )
         return _numbers(description["matrix"]), tuple(str(op) for op in description["ops"])
     flat = _numbers(description)
     nodes = math.isqrt(len(flat)) if isinstance(flat, tuple) else 0
     if not isinstance(flat, tuple) or not nodes or len(flat) != nodes * nodes + nodes:
-        raise GraphError(f"got NAS-Bench-101 cell {str(description)[:80]!r}; expected a dict of matrix and ops")
+        raise GraphError(
+            f"the NAS-Bench-101 cell is {str(description)[:80]!r}; expected a dict with 'matrix' and 'ops'"
+        )
     codes = flat[nodes * nodes :]
     rows = tuple(flat[row * nodes : (row + 1) * nodes] for row in range(nodes))
     return rows, tuple(NASBENCH101_OPS[code] for code in codes)
@@ -121,7 +127,7 @@ def _read_nasbench201(ops: Any) -> Graph:
         return nasbench201_graph(nasbench201_ops(ops))
     if not isinstance(ops, tuple) or len(ops) != len(NASBENCH201_EDGES):
         raise GraphError(
-            f"got NAS-Bench-201 cell {str(ops)[:80]!r}; expected six operation indices, as NASLib has them"
+            f"the NAS-Bench-201 cell is {str(ops)[:80]!r}; expected six of NASLib's operation indices (0 to 4)"
         )
     chosen = dict(zip(NASBENCH201_EDGES, ops, strict=True))
     return nasbench201_graph([CHOICES.index(NASBENCH201_OPS[chosen[edge]]) for edge in STATES])
@@ -138,4 +144,4 @@ SPACES: dict[str, Space] = {
         Space("transbench101_macro", "get_op_indices", _numbers, transnasbench_macro_graph),
     )
 }
-"""Supported search spaces, by NASLib's name."""
+"""Supported search spaces by NASLib's names."""

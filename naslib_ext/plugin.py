@@ -1,4 +1,4 @@
-"""Accuracy models by name in NASLib's search methods, by a wrapper of ``Ensemble.get_ensemble``."""
+"""Registration of accuracy models as predictors of NASLib's search methods."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ NASLIB_NAMES = frozenset(
         "omni_ngb", "omni_seminas", "rf", "seminas", "sparse_gp", "var_sparse_gp", "xgb",
     )
 )  # fmt: skip
-"""NASLib's own predictors."""
+"""Names of NASLib's own predictors."""
 _TABLE = "_nas_ext_predictors"
 
 _log = logging.getLogger(__name__)
 
 
 def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
-    """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
+    """Register an accuracy model, by default NN-Former, for ``config.search.predictor_type = name``.
 
-    Use ``num_ensemble`` above 1: with one member NASLib's Thompson sampling has no deviation.
+    Set NASLib's ``num_ensemble`` above 1; its Thompson sampling needs the standard deviation between members.
 
     Args:
-        name: a name that NASLib lacks; "semi" in it would mean semi-supervised in NASLib.
-        spread: members are quantiles of one model, so that NASLib's acquisition functions (its, ucb, ei) use its
-            calibrated standard deviation, and each round fits one model. NASLib's ``ei`` divides it by 5.
+        name: a name that NASLib does not use and that does not contain "semi".
+        spread: fit one model per round, and let the ensemble members be quantiles of its predictive distribution.
+            NASLib's acquisition functions (its, ucb, ei) then use the model's calibrated standard deviation; ``ei``
+            divides it by 5. By default each member is a model of its own.
         hyperparameters: arguments of :class:`AccuracyPredictor`.
 
     Raises:
-        ConfigError: the name is in use, by NASLib or with other hyperparameters; an unknown setting.
+        ConfigError: the name is used by NASLib or registered with other hyperparameters, or a setting is unknown.
         MissingHostError: NASLib cannot be imported.
     """
     if "semi" in name or name in NASLIB_NAMES:
-        raise ConfigError(f"the name {name!r} has a meaning in NASLib; give another name, such as 'nnformer'")
+        raise ConfigError(f"predictor name {name!r} is used by NASLib; give another name, such as 'nnformer'")
     member, table = AccuracyPredictor(**hyperparameters), _table()
     if spread:
         member.require_std()
     settings = {**hyperparameters, **({"spread": True} if spread else {})}
     if name in table and table[name][0] != settings:
         raise ConfigError(
-            f"predictor {name!r} is registered with {_shown(table[name][0])}; it cannot also have"
-            f" {_shown(settings)}: give another name, or unregister it first"
+            f"predictor {name!r} is already registered with {_shown(table[name][0])}, not with {_shown(settings)};"
+            " give another name, or call unregister first"
         )
     if name not in table:
         table[name] = settings, member
-        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(settings))
+        _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _shown(settings))
 
 
 def unregister(name: str = "nnformer") -> None:
-    """Remove a registered name, if any."""
+    """Remove a predictor that :func:`register` added; do nothing if there is none."""
     _table().pop(name, None)
 
 
@@ -94,14 +95,13 @@ def _shown(hyperparameters: dict[str, Any]) -> str:
 
 
 class EnsembleMember:
-    """Quantile of a shared predictor as a member of NASLib's ensemble.
+    """Member of a NASLib ensemble that predicts one quantile of a shared predictor.
 
-    numpy's ``mean`` and ``std`` over the members are the predictor's mean and standard deviation.
+    The mean and standard deviation over all members are those of the shared predictor.
 
     Args:
-        shared: predictor of all members; its other attributes are the member's.
-        deviations: quantile, in standard deviations above the mean.
-        first: member whose fit fits the shared predictor; None: this one.
+        deviations: the quantile, in standard deviations above the mean.
+        first: member that fits the shared predictor; None if this member does.
     """
 
     def __init__(self, shared: AccuracyPredictor, deviations: float, first: EnsembleMember | None = None) -> None:
@@ -109,14 +109,12 @@ class EnsembleMember:
         self.error = 0.0
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Fit the shared predictor once."""
         if self.first is not None:
             return self.first.error
         self.error = self.shared.fit(xtrain, ytrain, train_info)
         return self.error
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return the quantile ``(n,)``."""
         mean, deviation = self.shared.query_with_std(xtest, info)
         return mean + self.deviations * deviation
 
@@ -128,7 +126,7 @@ class EnsembleMember:
 
 def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
     if count < 2:
-        raise ConfigError(f"num_ensemble is {count}, and spread=True shows the spread between members; give 2 or more")
+        raise ConfigError(f"num_ensemble is {count}; expected 2 or more, since spread=True needs members that differ")
     quantiles = ndtri((np.arange(count) + 0.5) / count)
     lowest, *others = (quantiles / quantiles.std()).tolist()
     first = EnsembleMember(predictor, lowest)

@@ -1,4 +1,4 @@
-"""Accuracy models with NASLib's predictor interface, without an import of NASLib."""
+"""Accuracy models with NASLib's predictor interface."""
 
 from __future__ import annotations
 
@@ -20,44 +20,40 @@ from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
 
 INVALID = -1.0
-"""Prediction for a cell that the benchmark lacks, as in NASLib."""
+"""Prediction for a cell that the benchmark lacks."""
 CACHED = 16384
-"""Largest number of cached predictions: acquisition functions query architectures one by one."""
+"""Largest number of cached predictions."""
 REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings of NN-Former that are always hyperparameters."""
+"""Settings of NN-Former that NASLib sees as hyperparameters."""
 
 _log = logging.getLogger(__name__)
 
 
 def units_of(targets: NDArray[np.float64]) -> str:
-    """Return the units of targets ``(G,)`` by their range: ``fraction`` to 1, ``percent`` to 100, else ``any``.
-
-    NAS-Bench-101, -201 and -301 have percent; TransNAS-Bench has percent, fractions or negative losses.
-    """
+    """Return the unit of targets ``(n,)`` by their range: ``fraction`` (0 to 1), ``percent`` (0 to 100) or ``any``."""
     if not len(targets) or targets.min() < 0 or targets.max() > 100:
         return "any"
     return "percent" if targets.max() > 1 else "fraction"
 
 
 class AccuracyPredictor:
-    """Any accuracy model by name; predicts validation accuracy in NASLib's units.
+    """Accuracy model with NASLib's predictor interface; it predicts validation accuracy in the unit of the targets.
 
     Example:
         >>> evaluator = PredictorEvaluator(AccuracyPredictor(recipe="best"), config=config)
 
-    Each :meth:`fit` combines ``seed`` with a number of numpy's global stream, since NASLib copies one object for an
-    ensemble. NASLib's ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
+    Fits draw from numpy's global generator in addition to ``seed``; call NASLib's ``set_seed`` for repeatable results.
+    Cells that NAS-Bench-101 lacks are predicted as -1.
 
     Args:
         ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        hpo_wrapper: let NASLib's evaluator search hyperparameters if ``max_hpo_time`` is above 0; a trial is three
-            fits.
-        hyperparameters: settings of the model by name (``recipe="best", epochs=100``); None: the default.
+        hpo_wrapper: let NASLib's evaluator search hyperparameters if its ``max_hpo_time`` is above 0.
+        hyperparameters: settings of the model, such as ``recipe="best", epochs=100``; None is the default of a setting.
 
     Raises:
-        ConfigError, UnknownChoiceError: an unknown model or setting.
+        ConfigError, UnknownChoiceError: the model or a setting is unknown.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ class AccuracyPredictor:
         return {name: flat[name] for name in dict.fromkeys(("recipe", *REPORTED, *self.changes))}
 
     def _recipe(self, hyperparams: Mapping[str, Any]) -> Recipe | None:
-        """Return the recipe of NN-Former with these hyperparameters; None for other models."""
         if self.model != NNFormerPredictor.name:
             return None
         settings = {**self.changes, **hyperparams}
@@ -112,10 +107,10 @@ class AccuracyPredictor:
         self.ss_type = ss_type
 
     def pre_process(self) -> None:
-        """Do nothing."""
+        pass
 
     def pre_compute(self, xtrain: Any, xtest: Any, unlabeled: Any = None) -> None:
-        """Do nothing."""
+        pass
 
     def get_data_reqs(self) -> dict[str, Any]:
         return {
@@ -134,7 +129,7 @@ class AccuracyPredictor:
         xtest_zc_info: Any = None,
         unlabeled_zc_info: Any = None,
     ) -> None:
-        """Set zero-cost scores of the next fit and query, as further inputs. Unlabelled data is not used."""
+        """Set zero-cost scores as inputs of the next fit and query. Unlabelled data is not used."""
         for use, info in (("fit", xtrain_zc_info), ("query", xtest_zc_info)):
             if (scores := (info or {}).get("zero_cost_scores")) is not None:
                 self._zero_cost[use] = list(scores)
@@ -146,7 +141,6 @@ class AccuracyPredictor:
         self.hyperparams = None
 
     def set_hyperparams(self, hyperparams: Mapping[str, Any] | None) -> None:
-        """Set hyperparameters; None: the default."""
         if hyperparams is not None:
             self._create(hyperparams, self.seed)
         self.hyperparams = None if hyperparams is None else dict(hyperparams)
@@ -155,7 +149,7 @@ class AccuracyPredictor:
         return self.hyperparams
 
     def set_random_hyperparams(self) -> dict[str, Any]:
-        """Set and return the default hyperparameters at first, then random ones, as NASLib's predictors do."""
+        """Set and return hyperparameters: the defaults in the first call, random ones in later calls."""
         chosen = dict(self.default_hyperparams)
         if self.hyperparams is not None and self.model == NNFormerPredictor.name:
             chosen |= _random_hyperparams()
@@ -166,25 +160,24 @@ class AccuracyPredictor:
         self._create(self.hyperparams or self.default_hyperparams, 0).require_std()
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Fit a new model.
+        """Fit a new model; return its mean absolute error on the training data.
 
         Args:
-            xtrain: architecture objects of NASLib, or their descriptions.
-            ytrain: accuracies; those of cells that do not exist are ignored.
+            xtrain: architecture objects of NASLib, or their compact descriptions.
+            ytrain: accuracies; those of cells that the benchmark lacks are ignored.
             train_info: not used.
-
-        Returns:
-            Mean absolute error on these architectures, in the units of ``ytrain``.
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
         targets = np.asarray(ytrain, np.float64)
         if targets.shape != (len(xtrain),):
-            raise DataError(f"targets have shape {targets.shape} for {len(xtrain)} architectures; expected one each")
+            raise DataError(
+                f"ytrain has shape {targets.shape} for {len(xtrain)} architectures; expected shape ({len(xtrain)},)"
+            )
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtrain]
         existing = [index for index, graph in enumerate(graphs) if graph is not None]
         if len(existing) < len(graphs):
-            _log.info("%d of %d cells are not in the benchmark: skipped", len(graphs) - len(existing), len(graphs))
+            _log.info("skipped %d of %d cells: the benchmark lacks them", len(graphs) - len(existing), len(graphs))
         learned = [graph for graph in graphs if graph is not None]
         units, recipe = units_of(targets[existing]), self._recipe(self.hyperparams)
         percent = units == "percent" and recipe is not None and _needs_fractions(recipe)
@@ -199,11 +192,11 @@ class AccuracyPredictor:
         return float(np.abs(self._predict(learned, proxies)[0] - targets[existing]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return predictions ``(n,)`` in the units of the targets.
+        """Return predictions ``(n,)`` in the unit of the training targets.
 
         Args:
-            xtest: as of :meth:`fit`.
-            info: ``{"zero_cost_scores": {..}}`` of each architecture, if the fit had such scores.
+            xtest: architecture objects of NASLib, or their compact descriptions.
+            info: ``{"zero_cost_scores": {name: score}}`` for each architecture, if the model was fitted with scores.
         """
         return self._queried(xtest, info)[0]
 
@@ -229,12 +222,12 @@ class AccuracyPredictor:
         self, graphs: list[Graph], proxies: list[Mapping[str, float]] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self._fitted is None:
-            raise ConfigError("this predictor was not fitted; call fit before query")
+            raise ConfigError("the predictor is not fitted; call fit before query")
         names = self._fitted.proxies
         if names and graphs and proxies is None:
             raise ConfigError(
-                f"this predictor was fitted with zero-cost scores; query with info=[{{'zero_cost_scores': ..}}] of"
-                f" {', '.join(names)}"
+                f"the predictor was fitted with the zero-cost scores {', '.join(names)}, but the query has none; give"
+                " info=[{'zero_cost_scores': {name: score}}, ..], one entry per architecture"
             )
         rows = [tuple(float(row.get(name, np.nan)) for name in names) for row in proxies or [{}] * len(graphs)]
         keys = list(zip(graphs, rows, strict=True))
@@ -249,7 +242,7 @@ class AccuracyPredictor:
         return predicted[:, 0], predicted[:, 1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the cache out of NASLib's copies."""
+        # NASLib copies predictors; copies start with an empty cache.
         return {**self.__dict__, "_predicted": {}}
 
 
@@ -264,7 +257,6 @@ def _random_hyperparams() -> dict[str, Any]:
 
 
 def _needs_fractions(recipe: Recipe) -> bool:
-    """Return whether targets are not scaled and have to be fractions."""
     return recipe.targets == "none" and recipe.train.loss == "mse"
 
 

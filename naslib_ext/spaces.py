@@ -1,4 +1,4 @@
-"""Search spaces and tables for NASLib's evaluator, without torch networks."""
+"""Search spaces and accuracy tables for NASLib's evaluator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nas_core.graph.nasbench201 import nasbench201_ops
 from naslib_ext.compat import load
 
 SPACES = ("nasbench101", "nasbench201", "nasbench301")
-"""Search spaces of NASLib's evaluator with a graph reader. The evaluator rejects TransNAS-Bench's own names."""
+"""Search spaces that both NASLib's evaluator and :func:`naslib_ext.graphs.graph_of` support."""
 
 
 def make_space(name: str) -> Any:
-    """Create a search space of NASLib that does not build networks."""
+    """Create a search space of NASLib that samples architectures without building torch modules."""
     if name not in SPACES:
         raise unknown_choice("search space of NASLib's evaluator", name, SPACES)
     if name == "nasbench201":
@@ -32,11 +32,11 @@ def make_space(name: str) -> Any:
 
 
 def _light_nasbench201() -> Any:
-    """Create NAS-Bench-201 without NASLib's 15 cells of torch modules, whose copies take 0.3 s per architecture."""
+    # NASLib's own class copies 15 cells of torch modules, 0.3 s per architecture.
     graph, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
 
     class LightNasBench201(graph.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
-        """NASLib's NAS-Bench-201 as six numbers."""
+        """NASLib's NAS-Bench-201, with architectures of six operation indices only."""
 
         def __init__(self) -> None:
             core.Graph.__init__(self)
@@ -54,12 +54,12 @@ def _light_nasbench201() -> Any:
 
 
 class NASBench201Table(dict[str, Any]):
-    """Numpy table in the form of NASLib's pickle: accuracies by architecture string.
+    """Accuracies of NAS-Bench-201 with the interface of NASLib's pickled table.
 
     Args:
-        ops: ``(G, 6)`` official indices.
-        accuracies: ``(G,)`` percent.
-        dataset: its name in NASLib's pickles.
+        ops: ``(n, 6)`` operation indices in the official order.
+        accuracies: ``(n,)`` in percent.
+        dataset: name of the data set in NASLib's pickles.
     """
 
     def __init__(self, ops: NDArray[np.integer[Any]], accuracies: NDArray[np.floating[Any]], dataset: str) -> None:
@@ -70,26 +70,33 @@ class NASBench201Table(dict[str, Any]):
     def __missing__(self, architecture: str) -> dict[str, Any]:
         row = self.rows.get(nasbench201_ops(architecture))
         if row is None:
-            raise DataError(f"the table has no architecture {architecture}; give one with all 15,625")
+            raise DataError(f"the table has no architecture {architecture}; give a table of all 15,625 architectures")
         accuracy = float(self.accuracies[row])
         costs = {"train_time": 0.0}  # the evaluator sums it; the table has none
         return {self.dataset: {"eval_acc1es": [accuracy], "train_acc1es": [accuracy], "cost_info": costs}}
 
 
 def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict[str, Any], str]:
-    """Read a table ``.npz`` with ``ops`` (G, 6) and accuracies; return NASLib's ``dataset_api`` and the column.
+    """Read an ``.npz`` table with ``ops`` (n, 6) and columns of accuracies (n,).
 
     Args:
-        column: default: the only validation accuracy after 200 epochs.
+        column: column to read; default: the only column of validation accuracy after 200 epochs.
+
+    Returns:
+        NASLib's ``dataset_api``, and the name of the column.
     """
     try:
         with open_npz(path) as file:
             arrays = {name: file[name] for name in file.files}
     except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} cannot be read as a table ({error}); give an .npz file with ops (G, 6)") from None
+        raise DataError(
+            f"{path} cannot be read as a table ({error}); give an .npz file with 'ops' of shape (n, 6)"
+        ) from None
     ops = arrays.pop("ops", np.zeros(0))
     if ops.ndim != 2 or ops.shape[1] != 6 or ops.dtype.kind not in "iu":
-        raise DataError(f"{path} has ops of shape {ops.shape}; expected (G, 6) official operation indices")
+        raise DataError(
+            f"'ops' in {path} has shape {ops.shape} and type {ops.dtype}; expected integers of shape (n, 6)"
+        )
     columns = [name for name, values in arrays.items() if values.shape == (len(ops),) and values.dtype.kind == "f"]
     likely = [name for name in columns if "val" in name and name.endswith("200")] or columns
     chosen = column or (likely[0] if len(likely) == 1 else "")
@@ -99,11 +106,14 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
 
 
 def pickled_table(space: str, dataset: str) -> dict[str, Any]:
-    """Load NASLib's own ``dataset_api`` from ``naslib/data``."""
+    """Load the ``dataset_api`` from NASLib's own files in ``naslib/data``."""
     (utils,) = load("naslib.utils")
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             api: dict[str, Any] = utils.get_dataset_api(space, dataset)
     except (AssertionError, OSError, ImportError, KeyError) as error:
-        raise DataError(f"NASLib has no data of {space} on {dataset}: {' '.join(str(error).split())}") from None
+        raise DataError(
+            f"NASLib has no data files of {space} on {dataset} ({' '.join(str(error).split())}); download them into"
+            " naslib/data"
+        ) from None
     return api

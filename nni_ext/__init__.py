@@ -1,7 +1,7 @@
-"""NNI plug-in: predictors as profilers and evaluators, spaces as model spaces, searches as strategies and tuners.
+"""NNI plug-in: profilers, evaluators, model spaces, search strategies and a tuner.
 
 Importing this package does not import NNI. Import it before ``nni.nas`` if torchvision is a CUDA build and torch a CPU
-build; the import of NNI would fail otherwise.
+build; otherwise the import of ``nni.nas`` fails.
 """
 
 from __future__ import annotations

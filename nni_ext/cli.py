@@ -1,4 +1,4 @@
-"""``nas-ext nni``: the tuner in NNI's experiments."""
+"""Commands of ``nas-ext nni``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The tuner for NNI's experiment YAMLs.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Use search strategies as a tuner in NNI experiments."
+)
 
 
 @app.command("register")
 def register_command(
-    remove: Annotated[bool, typer.Option("--remove", help="Remove it from NNI's list.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the tuner from NNI's list.")] = False,
 ) -> None:
-    """Register the tuner with NNI as nas-ext, in this Python environment."""
+    """Register the tuner nas-ext with NNI, in this Python environment."""
     from nni_ext.hpo.register import register, registered_in, unregister
 
     name = unregister() if remove else register()
@@ -24,7 +26,7 @@ def register_command(
 
 @app.command("meta")
 def meta_command() -> None:
-    """Print the path of the meta file, for 'nnictl algo register --meta'."""
+    """Print the path of the tuner's meta file, for 'nnictl algo register --meta'."""
     from nni_ext.hpo.register import META
 
     typer.echo(META)
@@ -32,14 +34,16 @@ def meta_command() -> None:
 
 @app.command("check")
 def check_command(
-    path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is nas-ext.")],
+    path: Annotated[Path, typer.Argument(help="Experiment YAML of NNI with the tuner nas-ext.")],
 ) -> None:
-    """Check the tuner and search space of an experiment, show its first sample, warn of misleading settings, and print
-    the command that starts it. Code of the experiment is not run."""
+    """Check the tuner and search space of an experiment, without running its trials.
+
+    Print the parameters of the first trial, warnings about misleading settings, and the command that starts it.
+    """
     from nni_ext.hpo.check import check_experiment
 
     parameters, warnings = check_experiment(path)
-    typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")
+    typer.echo("parameters of the first trial, by NNI's labels:")
     for label, value in parameters.items():
         typer.echo(f"  {label}: {value}")
     for warning in warnings:

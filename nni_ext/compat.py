@@ -1,4 +1,4 @@
-"""Late imports of NNI."""
+"""Imports of NNI at the time of use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from nas_core.optional import require
 
 
 def nni_module(module: str, feature: str) -> ModuleType:
-    """Import a module of NNI or raise a MissingHostError."""
+    """Import a module of NNI; raise a MissingHostError that names ``feature`` if NNI is not installed."""
     startup.install()  # NNI's NAS part imports torchvision where it finds it
     return require(module, feature, "nni")
 
 
 def host_class(module: str, name: str, feature: str) -> Any:
-    """Return a class of NNI as a base class; without NNI, a class whose instantiation raises a MissingHostError."""
+    """Return a class of NNI, for use as a base class.
+
+    If NNI is not installed, return a class that raises a MissingHostError when it is instantiated.
+    """
     try:
         return getattr(nni_module(module, feature), name)
     except MissingHostError as error:

@@ -1,7 +1,4 @@
-"""Samples of NNI (label -> value) as graphs and architectures.
-
-Unknown labels, such as an evaluator's parameters or NNI's ``cell/final``, are ignored.
-"""
+"""Conversion of NNI samples (label -> value) to graphs and architectures; unknown labels are ignored."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ from nas_core.graph.nasbench201 import STATES
 from nas_core.space import Architecture, SearchSpace
 
 Sample = Mapping[str, Any]
-"""Label -> value, as NNI's strategies draw it"""
+"""Sample of an NNI model space: label -> value."""
 
 _HUB_201 = ("none", "skip_connect", "conv_1x1", "conv_3x3", "avg_pool_3x3")
-"""NNI's operations of NAS-Bench-201, in the benchmark's order"""
+"""NNI's names for the operations of NAS-Bench-201, in the benchmark's order."""
 
 
 def nasbench101_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``.
+    """Return the graph of a sample of ``nni.nas.hub.pytorch.NasBench101``, without unused operations.
 
     Raises:
         GraphError: the benchmark lacks the cell.
@@ -39,12 +36,12 @@ def nasbench101_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for accuracy predictors."""
+    """Return the graph of a sample of ``nni.nas.hub.pytorch.NasBench201``, without unused operations."""
     return nasbench201_graph(_ops_201(sample))
 
 
 def nasbench201_unpruned_sample(sample: Sample) -> Graph:
-    """Return the cell with all operations that a device computes, for latency predictors."""
+    """Return the graph of a NAS-Bench-201 sample with unused operations, whose latency counts too."""
     return nasbench201_graph(_ops_201(sample), prune=False)
 
 
@@ -54,13 +51,13 @@ def _ops_201(sample: Sample) -> list[int]:
 
 
 def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
-    """Return the architecture of a sample of ``as_model_space(space)``.
+    """Return the architecture of a sample of ``as_model_space(space)``; labels of absent layers are ignored.
 
-    Labels are ``space.feature_names("layers")``: ``encoder.embed_dim``, or ``encoder.ffn_dim.0`` for a layer. Labels of
-    absent layers are ignored, so that different samples can be the same architecture.
+    Labels are gene names such as ``encoder.embed_dim``, with the layer's index for genes of a layer:
+    ``encoder.ffn_dim.0``.
 
     Raises:
-        ArchitectureError: a label is missing, or its value is not an option.
+        ArchitectureError: a label is missing, or its value is not in ``space``.
     """
     genes: dict[str, Any] = dict(space.fixed)
     for choice in space.choices:
@@ -76,15 +73,18 @@ def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
 def _option(space: SearchSpace, sample: Sample, label: str, options: tuple[Any, ...]) -> Any:
     if sample.get(label) not in options:
         raise ArchitectureError(
-            f"sample has {label} = {sample.get(label)!r}, outside space {space.name!r}; choose from {list(options)}"
-            " (models of nni_ext.as_model_space have such samples)"
+            f"the sample has {label} = {sample.get(label)!r}, which is not in space {space.name!r}; expected one of"
+            f" {list(options)}, as in samples of nni_ext.as_model_space"
         )
     return options[options.index(sample[label])]  # 1, not the 1.0 that JSON may have made of it
 
 
 def _value(sample: Sample, label: str) -> Any:
     if label not in sample:
-        raise GraphError(f"sample has no label {label!r}; it has: {', '.join(map(str, list(sample)[:20])) or 'none'}")
+        raise GraphError(
+            f"the sample has no label {label!r}, only {', '.join(map(str, list(sample)[:20])) or 'none'}; give a sample"
+            " of the model space"
+        )
     return sample[label]
 
 

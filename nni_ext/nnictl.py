@@ -1,8 +1,7 @@
 """``python -m nni_ext.nnictl``: nnictl for machines on which NNI starts slowly.
 
-nnictl waits three seconds for NNI's manager (``Create experiment failed: ... Connection refused``); this command waits
-a minute. ``create`` and ``resume`` also wait until the tuner has connected. If the experiment fails, they print the
-reason and end with exit code 1.
+nnictl waits three seconds for NNI's manager, this command waits a minute. ``create`` and ``resume`` also wait for the
+tuner. If the experiment fails, they print the reason and exit with code 1.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from nni_ext.compat import nni_module
 
 MANAGER_S = 60
 TUNER_S = 20
-"""Seconds after which an experiment without error and trials counts as started"""
+"""Seconds without an error after which an experiment counts as started."""
 _FEATURE = "running nnictl"
 
 
@@ -34,7 +33,7 @@ def main() -> int:
 
 
 def wait_longer() -> None:
-    """Let NNI wait a minute for its manager, and for the tuner, in this process."""
+    """Patch NNI in this process, so that it waits a minute for its manager, and also waits for the tuner."""
     launcher = nni_module("nni.experiment.launcher", _FEATURE)
     experiment = nni_module("nni.experiment.experiment", _FEATURE).Experiment
     check, start, wait = launcher._check_rest_server, launcher.start_experiment, experiment._wait_completion
@@ -59,7 +58,7 @@ def wait_longer() -> None:
 
 
 def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
-    """Wait until an experiment has a trial or :data:`TUNER_S` seconds have passed; raise a NasExtError if it fails."""
+    """Wait for the first trial, at most :data:`TUNER_S` seconds; raise a NasExtError if the experiment fails."""
     rest = nni_module("nni.experiment.rest", _FEATURE)
     for _ in range(TUNER_S):
         with contextlib.suppress(OSError):  # requests' errors are such; on a busy machine the manager answers late
@@ -75,12 +74,12 @@ def check_status(port: int, url_prefix: str | None = None) -> None:
     status = nni_module("nni.experiment.rest", _FEATURE).get(port, "/check-status", url_prefix)
     if status.get("status") != "ERROR":
         return
-    reason = "; ".join(" ".join(str(error).split()) for error in status.get("errors", ())) or "it does not say why"
+    reason = "; ".join(" ".join(str(error).split()) for error in status.get("errors", ())) or "NNI gives no reason"
     late = "did not connect" in reason
-    advice = "the machine is too busy: start it again when it is less so" if late else "correct what it says"
+    advice = "the machine is too busy, so start again later" if late else "correct the experiment"
     raise NasExtError(
-        f"the experiment failed: {reason} (dispatcher.log in the experiment's log folder says more); {advice},"
-        " 'nas-ext nni check' tries its tuner here"
+        f"the experiment failed: {reason} (see dispatcher.log in the experiment's log folder); {advice}, or test the"
+        " tuner with 'nas-ext nni check'"
     )
 
 

@@ -1,4 +1,4 @@
-"""Minimised metrics of a multi-objective search."""
+"""Names of the minimised metrics of a search."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from nas_core.search import Strategy
 from nas_core.search.metrics import metric_named
 
 NEGATED = "-"
-"""Prefix of a maximised metric"""
+"""Prefix of the name of a maximised metric; the value under this name is negated."""
 
 
 def further_objectives(
     strategy: type[Strategy], objectives: Any, metric: str, limited: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the minimised metrics after the first of ``objectives``.
+    """Return the names of the minimised metrics other than ``metric``; empty for a single-objective strategy.
 
     Args:
-        objectives: None: ``metric`` and ``limited``. A minus marks a larger-is-better metric unless its name is known.
+        objectives: names of all metrics, larger-is-better ones with a minus; default: ``metric`` and ``limited``.
         metric: first objective.
-        limited: metrics with a limit.
+        limited: names of metrics with a limit.
 
     Raises:
-        ConfigError: invalid objectives, or the wrong number for the strategy.
+        ConfigError: the objectives are invalid, or too few or too many for the strategy.
     """
     if not strategy.multi_objective:
         if objectives is not None:
             raise ConfigError(
-                f"objectives are {objectives!r}, but strategy {strategy.name} minimises {metric} alone; leave them out"
+                f"objectives are {objectives!r}, but strategy {strategy.name} minimises only {metric}; leave objectives"
+                " out, or give strategy multi-objective"
             )
         return ()
     names = [metric, *limited] if objectives is None else list(objectives)
     plain = [name.removeprefix(NEGATED) for name in names]
     if len(plain) < 2 or len(set(plain)) != len(plain) or names[0] != metric:
         raise ConfigError(
-            f"objectives are {names}; strategy {strategy.name} minimises {metric} and other metrics of a trial's"
-            f" result: give objectives: [{metric}, latency_ms], or a limit"
+            f"objectives are {names}; expected {metric} and at least one other metric of the trials' results for"
+            f" strategy {strategy.name}, such as [{metric}, latency_ms]"
         )
     return tuple(name if name.startswith(NEGATED) else _minimised(name) for name in names[1:])
 
 
 def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
-    """Return the metrics and the negatives of maximised ones."""
+    """Return the metrics, and the negative value of each metric in ``minimised`` that has a minus."""
     complete = dict(metrics)
     for name in minimised:
         number = complete.get(name.removeprefix(NEGATED))

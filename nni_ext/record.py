@@ -1,4 +1,4 @@
-"""Results of a tuner or strategy in the files of ``nas-ext search``, for resuming and ``nas-ext report``."""
+"""Output folder of an NNI search, with the files of ``nas-ext search``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FINALISTS = 8
 
 
 class Record:
-    """Run folder: ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, finalists, ``state.json``.
+    """Output folder of a search, from which the search resumes and which ``nas-ext report`` reads.
 
     Args:
-        folder: created if missing.
-        strategy: source of settings and limits.
-        notes: ``experiment`` (its ``id``) and ``units`` of metrics by name.
+        folder: folder, created if missing.
+        strategy: strategy whose settings and limits are stored.
+        notes: further entries of ``config.yaml``, such as ``units`` of metrics by name.
 
     Raises:
-        ConfigError: the folder has a record with other settings.
+        ConfigError: the folder belongs to a search with other settings.
     """
 
     def __init__(self, folder: Path, strategy: Strategy, notes: Mapping[str, Any] | None = None) -> None:
@@ -56,7 +56,7 @@ class Record:
 
     @classmethod
     def of_experiment(cls, strategy: Strategy, units: Mapping[str, str]) -> Record | None:
-        """Return the record next to the log folder of NNI's manager; None outside an experiment."""
+        """Create the output folder of the running NNI experiment, next to its log; return None outside one."""
         log = os.environ.get("NNI_LOG_DIRECTORY")
         if not log:
             return None
@@ -64,7 +64,7 @@ class Record:
         return cls(folder / FOLDER, strategy, {"experiment": {"id": folder.name}, "units": dict(units)})
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
-        """Yield all recorded results in order, and update the front and the best with them."""
+        """Yield architecture and metrics of all stored results, oldest first, and add them to the Pareto front."""
         for entry in read_jsonl(self._journal.path) if self._journal.path.exists() else []:
             architecture = Architecture(entry["genes"])
             self._journal.replayed += 1
@@ -72,7 +72,7 @@ class Record:
             yield architecture, entry["metrics"]
 
     def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
-        """Write a result to disk."""
+        """Write a result, and update the Pareto front and the best architectures in the folder."""
         plain = plain_metrics(metrics)
         self._session = self._session or Session(self.folder)
         self._journal.append(self._name, architecture, plain)
@@ -91,7 +91,7 @@ class Record:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
-        """Update the front and the best, unless a limit is exceeded (possible for imported trials)."""
+        # Imported trials may exceed a limit.
         metric, proposals = self._strategy.metric, self._strategy.proposals
         if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
             return

@@ -1,7 +1,7 @@
-"""The trial of an experiment: an architecture evaluated with the inherited weights of a supernet.
+"""NNI trial that evaluates an architecture with inherited weights of a supernet.
 
-``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt [--latency-model latency.json]``. The checkpoint can be
-of any host; its space is that of the experiment. ``--architecture FILE`` evaluates outside an experiment.
+Use it as ``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt``. The search space of the experiment must be
+that of the supernet. With ``--architecture FILE`` it works outside an experiment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nni_ext.graphs import architecture_of
 
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10
-"""Largest number of intermediate results"""
+"""Largest number of intermediate results."""
 
 
 def evaluate(
@@ -38,11 +38,13 @@ def evaluate(
     metric: str = "loss",
     calibration: Calibration | None = None,
 ) -> dict[str, float]:
-    """Return the final result of a trial: metrics, computed costs and, with a latency model, ``latency_ms``.
+    """Return the final result of a trial: metrics, costs and, with a latency model, ``latency_ms``.
 
     Args:
+        latency_model: file of ``nas-ext latency fit``.
         report: callback for intermediate results.
-        metric: metric to repeat as ``default``, the result that NNI shows; a calibration's estimate replaces it.
+        metric: metric that is also returned as ``default``, the value that NNI shows.
+        calibration: model of the metric after standalone training, whose estimate becomes ``default`` instead.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
     metrics = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
@@ -54,7 +56,7 @@ def evaluate(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return 0, or 2 after wrong input."""
+    """Run the command; return exit code 0, or 2 after an error."""
     options = parser().parse_args(argv)
     try:
         _run(options)
@@ -66,18 +68,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
-    result.add_argument("--checkpoint", required=True, help="of a trained supernet")
-    result.add_argument("--data", help="default: what the supernet was trained on")
-    result.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
-    result.add_argument("--valid-sentences", type=int, help="evaluate on this number only")
-    result.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
+    result.add_argument("--checkpoint", required=True, help="checkpoint of a trained supernet")
+    result.add_argument("--data", help="data folder; default: the one used for training the supernet")
+    result.add_argument("--valid-subset", default="valid", help="split used for the evaluation; default: valid")
+    result.add_argument("--valid-sentences", type=int, help="number of examples to evaluate; default: all")
     result.add_argument(
-        "--calibration", type=Path, help="of 'nas-ext lab calibrate': its estimate is what NNI's page shows"
+        "--metric", default="loss", help="metric shown on NNI's web page: loss (default), or top1 for images"
     )
-    result.add_argument("--latency-model", help="of 'nas-ext latency fit'")
-    result.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
-    result.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")
-    result.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
+    result.add_argument(
+        "--calibration",
+        type=Path,
+        help="file of 'nas-ext lab calibrate'; NNI's web page shows the calibrated metric",
+    )
+    result.add_argument("--latency-model", help="file of 'nas-ext latency fit', for the metric latency_ms")
+    result.add_argument("--device", default="cpu", help="device: cpu (default), cuda, cuda:1")
+    result.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="precision of the evaluation")
+    result.add_argument("--architecture", type=Path, help="architecture file to evaluate outside an experiment")
     return result
 
 
@@ -85,10 +91,12 @@ def _run(options: argparse.Namespace) -> None:
     nni = nni_module("nni", _FEATURE)
     parameters = nni.get_next_parameter() if options.architecture is None else None
     if not parameters and options.architecture is None:
-        raise ConfigError("no experiment of NNI is running; give an architecture file with --architecture")
+        raise ConfigError(
+            "the command does not run in an NNI experiment; give an architecture file with --architecture"
+        )
     if parameters and options.valid_subset.startswith("test"):
         raise ConfigError(
-            f"--valid-subset {options.valid_subset}: a search leaves test data for a later test; give valid"
+            f"--valid-subset {options.valid_subset} is test data, which a search must not use; give a validation set"
         )
     supernet = open_supernet(
         options.checkpoint,
@@ -120,7 +128,7 @@ def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration
 
 
 class _Progress:
-    """Callback that sends a result for each tenth of the data."""
+    """Callback that reports an intermediate result to NNI after each tenth of the data."""
 
     def __init__(self, nni: Any, metric: str) -> None:
         self._nni, self._metric, self._next = nni, metric, 0.0

@@ -1,4 +1,4 @@
-"""Optuna plug-in: strategies as samplers, supernets as objectives, and searches shared through an Optuna storage.
+"""Optuna plug-in: search strategies as samplers, supernets as objectives, searches by several workers on one storage.
 
 Importing this package does not import Optuna.
 """

@@ -1,6 +1,6 @@
-"""Genes as Optuna's distributions, and architectures of trials.
+"""Conversion between search spaces and Optuna: genes to distributions, parameters of trials to architectures.
 
-Parameters are named as in :mod:`nas_core.space.labels`. A trial has parameters of existing layers only.
+A parameter is named after its gene, with the index of the layer: ``ffn_dim.3``.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from nas_core.space import Architecture, Choice, SearchSpace
 from nas_core.space.labels import options_by_label
 
 MAX_OPTIONS = 10_000
-"""Largest number of values of a distribution"""
+"""Largest number of values of one parameter."""
 
 
 def distributions_of(space: SearchSpace) -> dict[str, Any]:
-    """Return a categorical distribution for each gene of each possible layer, by label."""
+    """Return parameter name -> categorical distribution, for the genes of all layers."""
     distributions = require("optuna.distributions", "genes as distributions", "optuna")
     return {label: distributions.CategoricalDistribution(row) for label, row in options_by_label(space).items()}
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
-    """Suggest an architecture: depths first, then the genes of the existing layers. ``FixedTrial`` works too."""
+    """Build an architecture with ``trial.suggest_categorical``: depths first, then the genes of each existing layer."""
     genes: dict[str, Any] = dict(space.fixed)
     for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
         if choice.per is None:
@@ -38,17 +38,18 @@ def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
 
 
 def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
-    """Return the architecture of a trial or of a mapping of parameters; parameters that are no genes are ignored.
+    """Return the architecture of a trial, or of a mapping of parameters; parameters that are not genes are ignored.
 
     Raises:
-        ArchitectureError: a gene is missing, or outside the space.
+        ArchitectureError: a gene is missing, or its value is not in ``space``.
     """
     parameters: Mapping[str, Any] = trial if isinstance(trial, Mapping) else trial.params
 
     def gene(label: str) -> Any:
         if label not in parameters:
             raise ArchitectureError(
-                f"the parameters lack {label!r}, a gene of space {space.name!r}; give those of suggest_architecture"
+                f"the parameters have no {label!r}, a gene of space {space.name!r}; create them with"
+                " suggest_architecture"
             )
         return parameters[label]
 
@@ -64,10 +65,10 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
 
 
 def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:
-    """Return a space with one gene for each distribution: categories, integers, or steps.
+    """Return a search space with one gene for each distribution.
 
     Raises:
-        SpaceError: a distribution is continuous, too large, or has categories other than numbers and texts.
+        SpaceError: a distribution is continuous or too large, or has categories that are neither numbers nor strings.
     """
     if not distributions:
         raise SpaceError("no distributions were given; give at least one as {parameter: distribution}")
@@ -79,9 +80,11 @@ def _options(label: str, distribution: Any) -> tuple[Any, ...]:
         return tuple(distribution.choices)
     low, high, step = (getattr(distribution, name, None) for name in ("low", "high", "step"))
     if low is None or high is None or step is None:
-        raise SpaceError(f"{label!r} is {distribution!r}; expected a categorical or integer distribution, or a step")
+        raise SpaceError(
+            f"parameter {label!r} is {distribution!r}; expected a categorical, integer or stepped float distribution"
+        )
     count = int((high - low) / step + 1e-9) + 1
     if count > MAX_OPTIONS:
-        raise SpaceError(f"{label!r} has {count} values; expected at most {MAX_OPTIONS}: give a larger step")
+        raise SpaceError(f"parameter {label!r} has {count} values; expected at most {MAX_OPTIONS}; give a larger step")
     integers = all(isinstance(number, int) for number in (low, step))
     return tuple(low + place * step if integers else round(low + place * step, 12) for place in range(count))

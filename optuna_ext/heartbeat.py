@@ -1,7 +1,7 @@
-"""Heartbeats of running trials in any storage of Optuna.
+"""Heartbeats of running trials, in any Optuna storage.
 
-Optuna's own heartbeat needs a database. Here a worker increments an attribute of its trial, and other workers fail a
-trial whose count stays the same for too long. No clocks are compared.
+Optuna's own heartbeat needs a database. Here each worker increments a counter in its trial, and other workers fail a
+trial whose counter does not change for ``stale_s`` seconds.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from optuna_ext.history import CLAIM
 from optuna_ext.storage import patiently
 
 BEAT = "nas_ext:beat"
-"""System attribute of a running trial: number of beats, and seconds without a beat after which it is stale."""
+"""System attribute of a running trial: number of heartbeats, and seconds without one after which it is stale."""
 STALE_S = 600.0
-"""Default seconds without a beat; long enough for a machine that sleeps or swaps."""
+"""Default seconds without a heartbeat after which a trial is stale."""
 
 
 class Heartbeat:
-    """Heartbeat of a trial, inside a ``with`` block or from :meth:`start` to :meth:`stop`.
-
-    Args:
-        storage: storage of Optuna.
-        stale_s: seconds without a beat after which the trial is stale.
-    """
+    """Heartbeat of a trial, inside a ``with`` block or from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, storage: Any, trial_id: int, stale_s: float = STALE_S) -> None:
         self._storage, self._trial_id, self._stale_s = storage, trial_id, stale_s
@@ -35,13 +30,12 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Heartbeat:
-        """Write a first heartbeat, and further ones regularly from a thread."""
+        """Write a heartbeat now, then one every ``stale_s / 4`` seconds from a thread."""
         patiently(self._beat, 1)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop the thread; allowed before :meth:`start`."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -64,12 +58,10 @@ class Heartbeat:
 
 
 class StaleTrials:
-    """Detector of stale trials, called regularly by each worker.
+    """Detector of running trials whose worker stopped."""
 
-    A trial that has claimed an architecture but has no heartbeat is stale after the longest ``stale_s`` of all trials.
-    Without any heartbeat no trial is stale.
-    """
-
+    # A trial with an architecture but without a heartbeat is stale after the largest `stale_s` of all trials. If no
+    # trial has a heartbeat, none is stale.
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int | None, float]] = {}
 
@@ -94,7 +86,7 @@ class StaleTrials:
 
 
 def give_up(study: Any, number: int) -> bool:
-    """Fail a trial; return True if it was running."""
+    """Fail a trial; return False if it was already finished."""
     from optuna.exceptions import UpdateFinishedTrialError
     from optuna.trial import TrialState
 

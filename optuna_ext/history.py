@@ -1,4 +1,4 @@
-"""Trials of a study in the form that a search reads: results, running architectures, generations."""
+"""Conversion of Optuna trials to results and running architectures of a search."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from nas_core.space import Architecture, SearchSpace
 from optuna_ext.genes import architecture_of
 
 CLAIM = "nas_ext:architecture"
-"""System attribute: architecture as a row of option indices, set before the first parameter."""
+"""System attribute: architecture of a trial as a row of option indices, written before its parameters."""
 OPENED = "nas_ext:opened"
-"""System attribute of the first trial of a generation: results at its start."""
+"""System attribute of the first trial of a generation: architectures that had a result when the generation began."""
 ERROR = "error"
-"""User attribute: reason of a failed evaluation. A failed trial without it has lost its worker."""
+"""User attribute: message of a failed evaluation. A failed trial without it is one whose worker stopped."""
 WITHDRAWN = "nas_ext:withdrawn"
-"""System attribute of a trial withdrawn because another worker has its architecture."""
+"""System attribute of a trial that ended without a result; other workers may evaluate its architecture."""
 FAILING = "nas_ext:failing"
-"""System attribute of a running trial: reason of a failure that the worker may have caused."""
+"""System attribute of a running trial: message of a failure that its worker may have caused."""
 TRIES = 3
-"""Lost workers after which an architecture counts as failed."""
+"""Number of stopped workers after which their common architecture counts as failed."""
 
 
 @dataclass
 class Trials:
-    """Trials of an Optuna study: results, running architectures, generations."""
+    """Results and running architectures of an Optuna study."""
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
-    """Metrics, oldest first; None for a failure."""
+    """Architecture -> metrics, oldest first; None for a failed evaluation."""
     errors: dict[Architecture, str] = field(default_factory=dict)
     held: dict[int, Architecture] = field(default_factory=dict)
-    """Architectures of running or waiting trials by number."""
+    """Number of a running or waiting trial -> its architecture."""
     failing: set[int] = field(default_factory=set)
     """Numbers of running trials with a failure that the worker may have caused."""
     undecided: set[int] = field(default_factory=set)
     """Numbers of running trials without an architecture."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Results at the start of each generation, from its earliest trial."""
+    """Generation -> keys of the architectures that had a result when it began."""
 
     def taken(self, number: int) -> set[Architecture]:
         held = (architecture for other, architecture in self.held.items() if other != number)
@@ -50,18 +50,17 @@ class Trials:
 
 
 class History:
-    """Reader of the trials of a study over one space."""
+    """Reader of the trials of a study over one search space."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
         self._cache: dict[Any, Architecture | None] = {}
 
     def read(self, trials: Sequence[Any], metrics: Sequence[str], signs: Sequence[int]) -> Trials:
-        """Read trials in the order of their numbers.
+        """Read trials, sorted by number.
 
         Args:
-            metrics: names of the trials' values.
-            signs: 1 for a minimised value, -1 for a maximised one.
+            signs: for each of ``metrics``, 1 to minimise or -1 to maximise it.
         """
         state, lost = Trials(), Counter[Architecture]()
         for trial in trials:
@@ -91,7 +90,6 @@ class History:
         return state
 
     def _architecture(self, trial: Any) -> Architecture | None:
-        """Return the architecture of the parameters, else of enqueued ones, else of the claim."""
         key = trial.number, trial.datetime_start  # start times tell studies apart
         finished = trial.state.is_finished()
         if finished and key in self._cache:
@@ -111,12 +109,15 @@ class History:
 
 
 def metric_names(study: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return ``given``, else the metric names of the study, else ``loss``, ``objective_1``, .."""
+    """Return ``names``; by default the study's metric names, or ``loss``, ``objective_1``, .. if it has none."""
     count = len(study.directions)
     if names is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))
     if len(names) != count:
-        raise ValueError(f"{len(names)} metrics are named {', '.join(names)}, the study has {count}; name each value")
+        raise ValueError(
+            f"got {len(names)} metric names ({', '.join(names)}) for a study with {count} objective values; give one"
+            " name per value"
+        )
     return tuple(names)
 
 

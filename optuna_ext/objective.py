@@ -1,4 +1,4 @@
-"""A trained supernet as an objective of a study."""
+"""Objective functions that evaluate subnets of a trained supernet."""
 
 from __future__ import annotations
 
@@ -30,22 +30,18 @@ def as_objective(
     costs: Mapping[str, Callable[[Architecture], float]] | None = None,
     stale_s: float = STALE_S,
 ) -> Callable[[Any], float | tuple[float, ...]]:
-    """Return an objective for ``study.optimize``: metrics of a supernet's subnet, for any sampler.
+    """Return an objective for ``study.optimize`` that suggests an architecture and evaluates its subnet.
 
-    All metrics, and ``architecture`` (its key), become user attributes of the trial. A trial outside a limit is pruned
-    before the evaluation. A failed evaluation sets the attribute ``error`` and fails its trial.
+    All metrics become user attributes of the trial. A trial that violates a limit is pruned without an evaluation. A
+    failed evaluation fails the trial and sets its user attribute ``error``.
 
     Args:
         supernet: an object with ``space`` and ``evaluate``.
-        metrics: names of the study's values, from the supernet's metrics, ``costs`` and limits.
-        limits: hard limits, as of a sampler; their predictions become metrics.
-        costs: functions of an architecture by name; default: ``params_m`` and ``flops_g``, if there are formulas.
-        stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If its worker then
-            continues, Optuna ends its ``study.optimize`` with "Cannot tell a FAIL trial".
-
-    Raises:
-        ConfigError: no metric is named.
-        ConstraintError: malformed limits.
+        metrics: names of the objective values: metrics of the supernet, or names in ``costs`` or ``limits``.
+        limits: hard constraints, as of :class:`SearchSampler`; the predicted values become metrics.
+        costs: name -> function of an architecture; default: ``params_m`` and ``flops_g``, if they can be computed.
+        stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If its worker is
+            alive after all, its ``study.optimize`` raises "Cannot tell a FAIL trial".
     """
     optuna = require("optuna", "a supernet as an objective", "optuna")
     if isinstance(metrics, str) or not metrics:
@@ -73,13 +69,13 @@ def as_objective(
             if not value <= constraint.limit:
                 outside.append(constraint.label)
         if outside:
-            raise optuna.TrialPruned(f"outside {', '.join(outside)}; nothing was evaluated")
+            raise optuna.TrialPruned(f"the architecture violates {', '.join(outside)}; it was not evaluated")
         results, error = _evaluated(supernet, architecture)
         everything |= results
         _attach(trial, results)
         absent = [name for name in metrics if everything.get(name) is None]
         if error or absent:
-            trial.set_user_attr(ERROR, error or f"{absent[0]} is missing or no number")
+            trial.set_user_attr(ERROR, error or f"metric {absent[0]} is missing or not a number")
             return math.nan if len(metrics) == 1 else (math.nan,) * len(metrics)
         values = tuple(float(everything[name]) for name in metrics)
         return values[0] if len(values) == 1 else values

@@ -1,8 +1,6 @@
-"""Search strategies as samplers of Optuna, for any number of workers on one storage.
-
-Storages have no common lock. A worker writes its claim, then reads the claims of others. If two workers claim an
-architecture at once, at least one of them sees the other and takes the next. Workers take turns by trial number.
-"""
+"""Search strategies as samplers of Optuna, for any number of workers on one storage."""
+# Storages have no common lock. A worker writes its claim, then reads the claims of others. If two workers claim an
+# architecture at once, at least one of them sees the other and takes the next. Workers take turns by trial number.
 
 from __future__ import annotations
 
@@ -28,31 +26,33 @@ from optuna_ext.history import CLAIM, OPENED, History, Trials, metric_names
 
 _optuna = require("optuna", "sampling for Optuna", "optuna")
 PATIENCE_S = 5.0
-"""Longest wait for earlier trials to claim an architecture, in seconds."""
+"""Longest wait, in seconds, for trials with lower numbers to choose their architectures."""
 POLL_S = 0.01
 ROUNDS = 100
-"""Largest number of claims of a trial."""
+"""Largest number of architectures that a trial tries to claim before it is pruned."""
 
 
 class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined, misc]
-    """A search strategy as a sampler.
+    """Optuna sampler that proposes architectures by a search strategy.
 
-    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are sampled independently. No worker
-    repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so workers
-    with equal settings run the same search. After its last proposal, children of the best architectures follow.
-    ``study.optimize`` stops when nothing new is left.
+    The objective calls :func:`~optuna_ext.suggest_architecture`; parameters that are not genes are sampled
+    independently. No architecture is proposed twice, and none violates a limit. The strategy uses all finished trials
+    of the storage, so workers with equal settings run one search. After the strategy's last proposal, the sampler
+    mutates the best architectures. ``study.optimize`` stops when no new architecture is left.
 
     A failed trial is repeated up to twice, unless it was pruned or has the user attribute ``error``. Trials of
-    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued genes are not checked.
+    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued architectures are not checked against the
+    limits.
 
     Args:
-        limits: hard limits ``{"params_m": (function of an architecture, largest value)}``, or constraints.
+        limits: hard constraints ``{"params_m": (function of an architecture, largest value)}``, or a list of
+            :class:`~nas_core.search.Constraint`.
         strategy: a name of :data:`nas_core.search.STRATEGIES`.
-        metrics: names of the study's values; default: those of the study, else ``loss``.
-        seed: the same for all workers.
-        max_tries: limit of each rejection sampling, in candidates.
-        independent_sampler: sampler of other parameters; default: random.
-        options: settings of the strategy by name, such as ``population=20``.
+        metrics: names of the objective values; default: metric names of the study, or ``loss``.
+        seed: random seed, the same for all workers.
+        max_tries: largest number of candidates drawn to find one that satisfies the limits.
+        independent_sampler: sampler of parameters that are not genes; default: ``RandomSampler``.
+        options: settings of the strategy, such as ``population=20``.
 
     Raises:
         ConfigError, UnknownChoiceError, ConstraintError: an invalid setting or limit.
@@ -72,7 +72,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     ) -> None:
         self.kind = STRATEGIES.get(strategy)
         if not isinstance(space, SearchSpace):
-            raise ConfigError(f"the space is {space!r}; expected a SearchSpace, such as get_space(name)")
+            raise ConfigError(f"space is {space!r}; expected a SearchSpace, such as get_space(name)")
         self.space, self.seed, self.max_tries = space, seed, max_tries
         self.constraints = constraints_of(space, limits)
         self.config = config_of(self.kind.name, options)
@@ -87,12 +87,10 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._lock = threading.RLock()
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Return the distributions of all genes; none if a multi-objective strategy has a study with one value."""
         self._check_directions(study)
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the genes of the next architecture, and independently sampled other parameters."""
         self._check_directions(study)
         parameters: dict[str, Any] = {}
         if search_space.keys() & self._distributions.keys():
@@ -103,14 +101,16 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return parameters
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """Return a parameter that is no gene, or a gene of an absent layer."""
         self._check_directions(study)
         if param_name in self._distributions and not self._fits(study):
-            raise ValueError(f"{type(self).__name__} needs a study with several values; create it with directions")
+            raise ValueError(
+                f"{type(self).__name__} needs a study with several objectives; create it with"
+                " directions=['minimize', 'minimize']"
+            )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Reseed the sampler of other parameters only."""
+        """Reseed the sampler of parameters that are not genes; the strategy keeps its seed."""
         self._independent.reseed_rng()
 
     def before_trial(self, study: Any, trial: Any) -> None:
@@ -142,7 +142,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
                 time.sleep(POLL_S * np.random.default_rng().random())
         if study._thread_local.in_optimize_loop:
             study.stop()
-        raise _optuna.TrialPruned(f"nothing new is left of space {self.space.name!r} within the limits")
+        raise _optuna.TrialPruned(f"space {self.space.name!r} has no new architecture within the limits")
 
     def _wait_for_turn(self, study: Any, number: int) -> None:
         key = study._storage, study._study_id
@@ -175,15 +175,15 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     def _check_directions(self, study: Any) -> None:
         if len(study.directions) > 1 and not self.kind.multi_objective:
             raise ValueError(
-                f"{type(self).__name__} minimises one value, but the study has {len(study.directions)}; take"
+                f"{type(self).__name__} optimises one objective, but the study has {len(study.directions)}; use"
                 " MultiObjectiveSampler"
             )
 
 
 class HATEvolutionSampler(SearchSampler):
-    """HAT's evolution (:class:`nas_core.search.HATEvolution`) as a sampler, with the options of ``EvolutionConfig``.
+    """Sampler with HAT's evolution (:class:`nas_core.search.HATEvolution`); options are those of ``EvolutionConfig``.
 
-    By default the first 125 trials are random; set ``population`` according to the number of trials.
+    By default the first 125 trials are random; for a shorter study set a smaller ``population``.
     """
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
@@ -191,15 +191,15 @@ class HATEvolutionSampler(SearchSampler):
 
 
 class RankNASSampler(SearchSampler):
-    """RankNAS (:class:`nas_core.search.RankNAS`) as a sampler, with the options of ``RankNASConfig``."""
+    """Sampler with RankNAS (:class:`nas_core.search.RankNAS`); options are those of ``RankNASConfig``."""
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
         super().__init__(space, limits, strategy="ranknas", **options)
 
 
 class MultiObjectiveSampler(SearchSampler):
-    """NSGA-II on genes (:class:`nas_core.search.MultiObjectiveEvolution`) as a sampler for studies with several
-    directions, with the options of ``MultiObjectiveConfig``."""
+    """Sampler with NSGA-II (:class:`nas_core.search.MultiObjectiveEvolution`) for multi-objective studies; options
+    are those of ``MultiObjectiveConfig``."""
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
         super().__init__(space, limits, strategy="multi-objective", **options)

@@ -1,4 +1,4 @@
-"""Storages and studies shared by several processes."""
+"""Optuna storages and studies shared by several processes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nas_core.registry import first_line
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 PATIENCE_S = 180.0
-"""Longest outage of a storage in seconds, such as a restart of its database."""
+"""Seconds after which an unreachable storage is an error; shorter outages are waited for."""
 ATTEMPTS, PAUSE_S = 8, 0.25
-"""Attempts to open a database: processes that create its tables at once collide."""
+"""Attempts to open a database, and seconds before the second one."""
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
-"""Errors of such a collision."""
+"""Errors of processes that create the tables of a database at the same time."""
 SETTINGS = "nas_ext:settings"
 
 
@@ -37,7 +37,7 @@ _FIELD_PASSWORD = re.compile(
 
 
 class _JournalLock:
-    """Optuna's lock of a journal file; its holder first removes an incomplete last line of a killed process."""
+    """Lock of a journal file; acquiring it removes an incomplete last line, left by a killed process."""
 
     def __init__(self, path: str, lock: Any) -> None:
         self._path, self._lock = path, lock
@@ -56,7 +56,7 @@ class _JournalLock:
 
 
 def open_storage(storage: str) -> Any:
-    """Open a storage by its URL (``sqlite:///search.db``), or a journal file.
+    """Open a storage: a database by its URL (``sqlite:///search.db``), or a journal file by its path.
 
     Raises:
         ConfigError: the storage cannot be opened.
@@ -76,8 +76,8 @@ def open_storage(storage: str) -> Any:
             raise
         except ImportError as error:
             raise ConfigError(
-                f"storage {without_password(storage)} needs a driver: {first_line(error.__cause__ or error)}; install"
-                " it, such as 'psycopg[binary]' for postgresql+psycopg://user@host/name"
+                f"storage {without_password(storage)} needs a database driver: {first_line(error.__cause__ or error)};"
+                " install it, such as 'psycopg[binary]' for postgresql+psycopg://user@host/name"
             ) from error
         except Exception as error:  # of the database's own package
             if type(error).__name__ not in DISTURBED or attempt == ATTEMPTS - 1:
@@ -90,7 +90,7 @@ def open_storage(storage: str) -> Any:
 
 
 def _check_url(storage: str) -> None:
-    """Reject a URL with part of the password in the host, which database messages contain."""
+    # An @ in the host is part of the password; messages of the database would print it.
     engine = require("sqlalchemy.engine", "a shared search", "optuna")
     try:
         has_no_password = "@" not in (engine.make_url(storage).host or "")
@@ -98,20 +98,16 @@ def _check_url(storage: str) -> None:
         has_no_password = False
     if not has_no_password:
         raise ConfigError(
-            f"cannot open storage {without_password(storage)}: it is no URL; in the name and password of the user write"
-            " @ as %40, : as %3A, / as %2F and % as %25"
+            f"cannot open storage {without_password(storage)}: it is not a valid URL; in the user name and password"
+            " write @ as %40, : as %3A, / as %2F and % as %25"
         ) from None
 
 
 def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mapping[str, Any]) -> Any:
-    """Open or create a study whose values are all minimised.
-
-    Args:
-        metrics: names of the values.
-        settings: plain data that decides the results, the same for all workers.
+    """Open or create a study that minimises ``metrics``.
 
     Raises:
-        ConfigError: the storage cannot be opened, or the study has other values or settings.
+        ConfigError: the storage cannot be opened, or the study has other objectives or ``settings``.
     """
     opened = open_storage(storage)
     optuna = require("optuna", "a shared search", "optuna")
@@ -124,8 +120,8 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
     directions = {direction.name for direction in study.directions}
     if len(study.directions) != len(metrics) or directions != {"MINIMIZE"} or (names and names != list(metrics)):
         raise ConfigError(
-            f"study {name!r} has the values {', '.join(names or ['value'] * len(study.directions))}, this search"
-            f" minimises {', '.join(metrics)}; give the same command to all workers, or another --study"
+            f"study {name!r} has the objectives {', '.join(names or ['value'] * len(study.directions))}, but this"
+            f" search minimises {', '.join(metrics)}; start all workers with the same command, or give another --study"
         )
     if names is None:
         with warnings.catch_warnings():
@@ -136,20 +132,23 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
         study.set_user_attr(SETTINGS, dict(settings))
         before = study.user_attrs[SETTINGS]
     check_same_settings(
-        f"study {name!r} holds results with", before, settings, "give the same to all workers, or another --study"
+        f"study {name!r} holds results with",
+        before,
+        settings,
+        "start all workers with the same settings, or give another --study",
     )
     return study
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Return whether an exception means that a database or journal file is unreachable or in use."""
+    """Return True if an exception means that a database or journal file is unreachable or in use."""
     return isinstance(error, OSError) or any(
         kind.__name__ in ("SQLAlchemyError", "StorageInternalError") for kind in type(error).__mro__
     )
 
 
 def patiently(call: Callable[..., T], *args: Any) -> T:
-    """Call a function of a storage, repeatedly for up to :data:`PATIENCE_S` while the storage is unreachable."""
+    """Call a function of a storage; repeat it for up to :data:`PATIENCE_S` seconds while the storage is unreachable."""
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while True:
         try:
@@ -161,14 +160,14 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
             reason = without_password(first_line(cause))
             if time.monotonic() + pause > until:
                 raise ConfigError(
-                    f"the storage has not answered for {PATIENCE_S:g} s: {reason}; mend it and give the same command"
-                    " again: what is in it is kept"
+                    f"the storage was not reachable for {PATIENCE_S:g} s: {reason}; make it available and run the same"
+                    " command again: stored results are kept"
                 ) from error
-            _log.warning("the storage does not answer (%s); it is asked again in %g s", reason, pause)
+            _log.warning("the storage is not reachable (%s); trying again in %g s", reason, pause)
         time.sleep(pause)
         pause = min(2 * pause, 10.0)
 
 
 def without_password(text: str) -> str:
-    """Replace passwords in a URL or message by ``***``: after the user name, and in fields such as ``password``."""
+    """Replace passwords by ``***``, after the user name of a URL and in fields such as ``password=``."""
     return _FIELD_PASSWORD.sub(r"\1\2\3***", _URL_PASSWORD.sub(r"\1***@", text))

@@ -1,11 +1,12 @@
-"""One search by several machines that run the same command and share evaluations in an Optuna storage.
+"""One search by several workers that run the same command and share evaluations in an Optuna storage.
 
-Strategies depend on results only, so all workers ask for the same architectures. Creating a trial claims its
-architecture; of two such trials the lower number wins. Workers may be killed or join at any time.
-
-A worker publishes its failures only after its next success, since the worker may have caused them. If nothing else is
-left, it repeats a successful evaluation. After too many consecutive failures it ends.
+Workers may be killed or join at any time.
 """
+# Strategies depend on results only, so all workers ask for the same architectures. Creating a trial claims its
+# architecture; of two such trials the lower number wins.
+#
+# A worker publishes its failures only after its next success, since the worker may have caused them. If nothing else is
+# left, it repeats a successful evaluation. After too many consecutive failures it ends.
 
 from __future__ import annotations
 
@@ -33,19 +34,19 @@ from optuna_ext.storage import is_of_storage, open_study, patiently
 
 _log = logging.getLogger(__name__)
 TOKEN = "nas_ext:token"
-"""System attribute by which a worker finds its trial."""
+"""System attribute with a random token, by which a worker finds the trial that it created."""
 CHOICES = 16
-"""Number of free architectures among which a worker draws, to avoid collisions."""
-LOST = "the workers that evaluated it were lost"
+"""Number of free architectures among which a worker draws at random, so that workers rarely choose the same one."""
+LOST = "each worker that evaluated it stopped without a result"
 
 STALE_S = 120.0
-"""Seconds without a heartbeat; short, since a worker continues after its trial was failed."""
+"""Seconds without a heartbeat after which a worker counts as stopped."""
 
 Evaluate = Callable[[Architecture], Mapping[str, Any]]
 
 
 class _Failed(NamedTuple):
-    """A trial with a failure, kept running until its cause (worker or architecture) is known."""
+    """A trial with a failed evaluation, kept running until the cause (worker or architecture) is known."""
 
     trial: Any
     architecture: Architecture
@@ -59,13 +60,12 @@ class SharedEvaluations:
     Pass it as ``evaluate_many`` to :func:`nas_core.search.search`.
 
     Args:
-        storage: URL of a storage of Optuna, or path of a journal file.
+        storage: URL of an Optuna storage, or path of a journal file.
         study: name of the study, created if missing.
-        evaluate: function from an architecture to its metrics.
-        metrics: names of the trials' values, all minimised; other metrics are user attributes.
-        settings: plain data that decides the results, the same for all workers.
-        stale_s: seconds without a heartbeat after which a worker is lost.
-        poll_s: seconds between reads while other workers evaluate.
+        metrics: names of the objective values, all minimised.
+        settings: settings of the search as plain data, the same for all workers.
+        stale_s: seconds without a heartbeat after which a worker counts as stopped.
+        poll_s: seconds between reads of the storage while other workers evaluate.
 
     Raises:
         ConfigError: the storage cannot be opened, or the study belongs to another search.
@@ -99,11 +99,10 @@ class SharedEvaluations:
         self._in_a_row = 0
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
-        """Yield metrics or failure of each architecture in order; evaluate those without a result.
+        """Yield the metrics or failure of each architecture in order; evaluate architectures without a result.
 
         Raises:
-            NasExtError: too many consecutive failures, or wrong input.
-            ConfigError: the storage is unreachable.
+            NasExtError: 10 consecutive evaluations failed, or the storage is unreachable.
         """
         try:
             yield from self._outcomes(architectures)
@@ -128,7 +127,9 @@ class SharedEvaluations:
     def _read(self) -> Trials:
         trials = self.study.get_trials(deepcopy=False)
         if failed := self._stale.fail_stale(self.study, trials):
-            _log.warning("no heartbeat of trial %s: its architecture is free again", ", ".join(map(str, failed)))
+            _log.warning(
+                "trial %s has no heartbeat: another worker may evaluate its architecture", ", ".join(map(str, failed))
+            )
             trials = self.study.get_trials(deepcopy=False)
         trials = [trial for trial in trials if trial.state.name != "WAITING"]
         return self._history.read(trials, self.metrics, [1] * len(self.metrics))
@@ -153,7 +154,10 @@ class SharedEvaluations:
             self._succeeded()
         except self._optuna.exceptions.UpdateFinishedTrialError:
             heartbeat.stop()
-            _log.warning("trial %d counted as lost; another worker has its architecture", trial.number)
+            _log.warning(
+                "trial %d was failed by another worker, since its heartbeat was late; its result is dropped",
+                trial.number,
+            )
         except BaseException:
             heartbeat.stop()
             self._withdraw(trial)
@@ -174,8 +178,8 @@ class SharedEvaluations:
         if self._in_a_row >= MAX_FAILURES:
             self._withdraw_failed()
             raise NasExtError(
-                f"{MAX_FAILURES} evaluations in a row failed here, the last one with {reason}; mend the cause and start"
-                " again: all results are kept, and other workers may take what failed"
+                f"{MAX_FAILURES} evaluations in a row failed in this worker, the last one with {reason}; fix the cause"
+                " and start the worker again: all results are kept, and other workers may evaluate these architectures"
             )
 
     def _succeeded(self) -> None:
@@ -189,7 +193,10 @@ class SharedEvaluations:
                 failed.heartbeat.stop()
 
     def _evaluate_again(self, state: Trials) -> bool:
-        """Repeat a successful evaluation, else a failed one; return False if other workers are evaluating."""
+        """Repeat a successful evaluation, or a failed one if there is none, to test this worker.
+
+        Return False if it has to wait for a result of another worker.
+        """
         good = [architecture for architecture, metrics in state.results.items() if metrics is not None]
         if not good and state.held.keys() - state.failing:
             return False
@@ -215,7 +222,7 @@ class SharedEvaluations:
             self._withdraw(failed.trial)
 
     def _withdraw(self, trial: Any) -> None:
-        """Give a trial up, so that other workers get its architecture, at the latest when the trial is stale."""
+        """Fail a trial without a result, so that other workers may evaluate its architecture."""
         try:
             self.study._storage.set_trial_system_attr(trial._trial_id, WITHDRAWN, True)
             give_up(self.study, trial.number)
@@ -224,7 +231,12 @@ class SharedEvaluations:
         except Exception as error:
             if not is_of_storage(error):
                 raise
-            _log.warning("trial %d is free again when it is stale: the storage is not reachable", trial.number)
+            _log.warning(
+                "trial %d cannot be ended: the storage is not reachable; other workers may evaluate its architecture"
+                " after %g s without a heartbeat",
+                trial.number,
+                self.stale_s,
+            )
 
     def _outcome(self, architecture: Architecture) -> dict[str, float] | Failure:
         try:
@@ -236,7 +248,7 @@ class SharedEvaluations:
             return Failure.of(error)
         for name in self.metrics:
             if metrics.get(name) is None:
-                return Failure(f"{name} is missing or no number")
+                return Failure(f"metric {name} is missing or not a number")
         return {name: value for name, value in metrics.items() if value is not None}
 
     def _take(self, architecture: Architecture) -> Any:

@@ -1,7 +1,4 @@
-"""timm plug-in: ``import timm_ext; timm.create_model("mformer_cifar10")``.
-
-Importing it registers the models with timm.
-"""
+"""timm plug-in. Importing it registers its models, for ``timm.create_model("mformer_cifar10")``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Components of a training run, built from its settings."""
+"""Model, data loaders, optimizer and schedule of a training run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
             model.set_input_size(config.img_size)
         return model
     if timm.is_model(config.model) and config.model not in MODELS:
-        raise ConfigError(f"--model {config.model} is a model of timm; train it with timm's trainer")
+        raise ConfigError(
+            f"--model {config.model} is a model of timm, not of timm_ext; train it with timm's train.py, or give one of"
+            f" {', '.join(MODELS)}"
+        )
     if config.model not in MODELS:
         raise unknown_choice("model (--model)", config.model, MODELS)
     arguments = {name: getattr(config, name) for name in ("search_space", "subnet", "mos", "img_size")}
@@ -46,28 +49,25 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     model = timm.create_model(config.model, num_classes=classes, **rates, **arguments)
     if experts and model.net.config.mos.kind == "none":
         raise ConfigError(
-            f"--{experts[0].replace('_', '-')} needs experts, which this network lacks; give a supernet and --mos"
-            " layer or neuron, or leave it out"
+            f"--{experts[0].replace('_', '-')} is a setting of experts, but this network has none; give a supernet and"
+            " --mos layer or neuron, or leave it out"
         )
     return model
 
 
 def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
-    """Compile static networks in place, at their first run; weight names are kept."""
+    """Compile static networks in place with ``torch.compile``."""
     if any(model.is_supernet for model in models):
         raise ConfigError(
-            "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
-            " the subnet that you take (--subnet), or leave it away"
+            "--torchcompile cannot be used with a supernet, since each update trains another subnet and each would be"
+            " compiled; give one --subnet, or leave --torchcompile out"
         )
     for model in models:
         model.compile(backend=backend)
 
 
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
-    """Build timm's loader: shuffled and augmented for training, or centre crops in order.
-
-    In training, workers take turns in the order of :func:`order_seed`, like one worker with a larger batch.
-    """
+    """Build timm's loader: shuffled and augmented images for training, otherwise centre crops in the given order."""
     data = resolve_model_data_config(model)
     several = training and workers.count > 1
     return create_loader(
@@ -98,7 +98,9 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
     betas = {"betas": config.opt_betas} if config.opt_betas else {}
     try:
         if betas and not get_optimizer_info(config.opt).has_betas:
-            raise ConfigError(f"--opt {config.opt} has no betas; leave out --opt-betas, or give another, e.g. adamw")
+            raise ConfigError(
+                f"--opt {config.opt} has no betas; leave out --opt-betas, or give another optimizer, such as adamw"
+            )
         return create_optimizer_v2(
             model.parameters() if config.decay_all else model,
             opt=config.opt,
@@ -107,11 +109,11 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
             **betas,
         )
     except (ValueError, TypeError, AssertionError) as error:
-        raise ConfigError(f"timm does not accept --opt {config.opt} ({error}); give another, e.g. adamw") from None
+        raise ConfigError(f"timm rejects --opt {config.opt} ({error}); give another optimizer, such as adamw") from None
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's schedule per update; with ``--updates``, warmup precedes it, as in fairseq."""
+    """Build timm's learning rate schedule, stepped per update; with ``--updates``, warmup precedes the schedule."""
     if config.updates:
         rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
         falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
@@ -139,12 +141,14 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
             **length,
         )
     except (ValueError, AssertionError) as error:
-        raise ConfigError(f"timm does not accept --sched {config.sched} ({error}); give another, e.g. cosine") from None
+        raise ConfigError(
+            f"timm rejects --sched {config.sched} ({error}); give another schedule, such as cosine"
+        ) from None
     return schedule
 
 
 def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
-    """Seed all generators for an epoch; workers differ in augmentation."""
+    """Seed Python, numpy and torch for an epoch, differently on each worker."""
     mixed = _mixed(seed, epoch, rank)
     random.seed(mixed)
     np.random.seed(mixed)
@@ -152,7 +156,8 @@ def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
 
 
 def order_seed(seed: int, epoch: int) -> int:
-    """Return the seed of an epoch's image order, the second number that torch's loader draws in one worker."""
+    """Return the seed of an epoch's image order."""
+    # The second number that torch's loader draws with one worker.
     drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
     return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
 
@@ -162,23 +167,23 @@ def _mixed(seed: int, epoch: int, rank: int) -> int:
 
 
 Pass = tuple[Tensor, Tensor, int, int, int]
-"""Images, labels, index of the update in the run, index of the pass in its update, passes of the update."""
+"""Images, labels, index of the update, index of the pass within the update, and passes per update."""
 
 
 class Passes:
-    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer."""
+    """Training batches of one worker; incomplete batches are dropped."""
 
     def __init__(self, config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> None:
         self.config, self.model, self.images, self.workers = config, model, images, workers
         self.count = len(images) // (config.batch_size * workers.count)
-        """Passes per epoch."""
+        """Passes (forward and backward, for one batch) per epoch."""
         if not self.count:
             raise DataError(
-                f"{len(images)} images do not fill one batch of {config.batch_size} on each of {workers.count} workers;"
-                " lower --batch-size"
+                f"{len(images)} training images are too few for a batch of {config.batch_size} on each of"
+                f" {workers.count} workers; lower --batch-size"
             )
         self.updates = math.ceil(self.count / config.grad_accum_steps)
-        """Updates per epoch."""
+        """Weight updates per epoch."""
         self.mixup: Mixup | None = None
         if config.mixup > 0 or config.cutmix > 0:
             labels = {"label_smoothing": config.smoothing, "num_classes": model.num_classes}
@@ -187,7 +192,7 @@ class Passes:
         self._loader: Any = None
 
     def epoch(self, epoch: int, updates: int) -> Iterator[Pass]:
-        """Yield the passes of an epoch's first updates."""
+        """Yield the passes of the first ``updates`` updates of an epoch."""
         device, most, first = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
         seed_everything(self.config.seed, epoch + 1, self.workers.rank)
         if self._loader is None or not self.config.persistent_workers:

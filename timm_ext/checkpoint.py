@@ -1,8 +1,6 @@
-"""Safe reading and atomic writing of image model checkpoints.
-
-A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and the model's settings as
-``nas_ext_image``, in safetensors as metadata.
-"""
+"""Safe reading and atomic writing of image model checkpoints."""
+# A checkpoint has timm's keys (`state_dict`, `state_dict_ema`, `arch`, `epoch`) and the model's settings as
+# `nas_ext_image`, in safetensors as metadata.
 
 from __future__ import annotations
 
@@ -34,10 +32,9 @@ from timm_ext.model import MISFITS, VisionModel
 SETTINGS_KEY = "nas_ext_image"
 VERSION = 1
 SETTINGS = "settings_of_file"
-"""Buffer with a model's settings as JSON bytes; checkpoints of timm's trainer then do not depend on the original
-file."""
+"""Buffer with a model's settings as JSON bytes, so that checkpoints of timm's trainer contain them."""
 KEPT = "kept"
-"""Folder in a run folder for the checkpoints of ``--keep-every``."""
+"""Subfolder of ``--output`` for the checkpoints of ``--keep-every``."""
 
 _ARGUMENTS = {
     "search_space",
@@ -45,36 +42,34 @@ _ARGUMENTS = {
     *inspect.signature(VisionTransformer).parameters,
     *inspect.signature(VisionModel).parameters,
 } - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
-"""timm arguments permitted in a file; none names weights, another checkpoint or an address."""
+"""Model arguments allowed in a checkpoint; none of them makes timm read weights or an address."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
-    """Write a checkpoint of plain data and tensors; ``state_dict`` defaults to the model's."""
+    """Write a checkpoint with the model's weights and settings, and further ``content``."""
     state = {"state_dict": model.state_dict(), **content, SETTINGS_KEY: {"version": VERSION, **model.settings()}}
     with atomic_output(path) as temporary:
         torch.save(state, temporary)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint, with settings under ``nas_ext_image`` also for timm's trainer.
-
-    Raises:
-        DataError: the file is missing.
-        CheckpointError: the file is damaged, of another model, or contains forbidden objects.
-    """
+    """Read a checkpoint of ``timm_ext.train`` or timm's trainer, with the model's settings under ``nas_ext_image``."""
     state, metadata = read_file(path)
     if path.suffix == ".safetensors":
         state = {"state_dict": state}
         if SETTINGS_KEY in metadata:
             state[SETTINGS_KEY] = _decoded(metadata[SETTINGS_KEY], path)
     if not isinstance(state.get("state_dict"), dict):
-        raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+        raise CheckpointError(f"{path} has no model; expected a checkpoint of timm_ext.train or of timm's trainer")
     stored = state["state_dict"].pop(SETTINGS, None)
     (state.get("state_dict_ema") or {}).pop(SETTINGS, None)
     if SETTINGS_KEY not in state:
         state[SETTINGS_KEY] = _settings_of_timm(state, path) if stored is None else settings_in(stored, path)
     if state[SETTINGS_KEY].get("version") != VERSION:
-        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
+        raise CheckpointError(
+            f"{path} has settings of version {state[SETTINGS_KEY].get('version')}, but this release reads version"
+            f" {VERSION}; upgrade nas-ext"
+        )
     return state
 
 
@@ -87,9 +82,11 @@ def settings_buffer(settings: dict[str, Any]) -> Tensor:
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the content of a torch or safetensors file, and the latter's metadata."""
+    """Return the content and the metadata of a torch or safetensors file."""
     if not path.is_file():
-        raise DataError(f"no file {path}; give a checkpoint of timm_ext.train, of timm's trainer, or a file of weights")
+        raise DataError(
+            f"{path} does not exist; give a checkpoint of timm_ext.train or of timm's trainer, or a weight file"
+        )
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
@@ -102,7 +99,7 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
+        raise CheckpointError(f"{path} has no model; expected a checkpoint of timm_ext.train or of timm's trainer")
     return state, {}
 
 
@@ -111,7 +108,7 @@ def _decoded(settings: str, path: Path | str) -> dict[str, Any]:
         return dict(parse_json(settings))
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{path} has damaged settings of its network ({error}); give another copy of the file"
+            f"the network settings in {path} are damaged ({error}); give an undamaged copy of the file"
         ) from None
 
 
@@ -124,70 +121,74 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
     with torch.device("meta"):
         model = create(name, arguments, path)
     if not isinstance(model, VisionModel):
-        raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")
+        raise CheckpointError(f"{path} is a checkpoint of model {name!r}; expected a model that timm_ext registers")
     return {"version": VERSION, **model.settings()}
 
 
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
-    """Build a file's model with random weights.
-
-    Arguments may name a local space or architecture file, but no weights, address or hub.
+    """Build the model that a checkpoint names, with random weights.
 
     Raises:
-        CheckpointError: timm has no such model, or an argument is forbidden.
+        CheckpointError: timm has no such model, or an argument could load other files.
     """
     if not timm.is_model(name):
-        raise CheckpointError(f"{path} is of model {name[:80]!r}, which timm does not know; see timm.list_models()")
+        raise CheckpointError(
+            f"{path} is a checkpoint of model {name[:80]!r}, which timm does not have; give a checkpoint of a model in"
+            " timm.list_models()"
+        )
     if forbidden := sorted(map(str, arguments.keys() - _ARGUMENTS)):
         raise CheckpointError(
-            f"{path} gives its model the argument {forbidden[0][:80]!r}; expected sizes and settings of a vision"
-            " transformer, since no file may name others, or where weights come from"
+            f"{path} has the model argument {forbidden[0][:80]!r}, which a checkpoint may not set; expected only sizes"
+            " and settings of a vision transformer"
         )
     try:
         model: nn.Module = timm.create_model(name, pretrained=False, **arguments)
     except NasExtError:
         raise
     except MISFITS as error:
-        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
+        raise CheckpointError(
+            f"{path} is a checkpoint of model {name!r}, which timm cannot build ({error}); use the timm release that"
+            " wrote it"
+        ) from None
     return model
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build a checkpoint's model; ``ema`` prefers moving-average weights."""
+    """Build the model of a checkpoint; ``ema`` prefers moving-average weights."""
     model = VisionModel.from_settings(state[SETTINGS_KEY])
     load_weights(model, state, path, ema)
     return model
 
 
 def load_weights(model: nn.Module, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load the weights of a checkpoint's content ``state`` into a model; ``ema`` prefers moving averages.
-
-    ``path`` is named in errors only.
-    """
+    """Load the weights of a checkpoint with content ``state`` into a model; ``ema`` prefers moving-average weights."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)
         model.load_state_dict(weights)
     except (AttributeError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} does not fit this network ({reason}); give one of the same settings") from None
+        raise CheckpointError(
+            f"the weights in {path} do not fit this network ({reason}); give a checkpoint of a network with the same"
+            " settings"
+        ) from None
 
 
 def load_model(path: str | Path, ema: bool = True) -> VisionModel:
-    """Load a checkpoint or an extracted subnet in evaluation mode.
+    """Load the model of a checkpoint or an extracted subnet, in evaluation mode.
 
-    Raises:
-        DataError: the file is missing.
-        CheckpointError: the file is damaged or of another model.
+    Args:
+        ema: load moving-average weights if the file has them.
     """
     return build(read_checkpoint(Path(path)), Path(path), ema).eval()
 
 
 def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
-    """Write the collapsed subnet, as safetensors if the path ends so; return its number of parameters.
+    """Write a subnet as a static model without experts; return its number of parameters.
 
     Args:
-        arch: registered name of the network.
+        path: new file, ``.pt`` or ``.safetensors``.
+        arch: timm's name of the model, stored in the file.
     """
     space = space_to_dict(static_image_space(architecture))
     arguments = {**model.settings()["arguments"], "layer_order": ()}

@@ -1,6 +1,7 @@
-"""Labelled images: folders with one sub-folder per class (or with train/ and val/), or npz files.
+"""Labelled images: folders with one subfolder per class (or with train/ and val/), or npz files.
 
-An npz file contains ``data`` (JPEG files, uint8), ``offset`` (n + 1), ``label`` (n) and ``classes`` (names).
+An npz file of n images contains ``data`` (JPEG files, uint8), ``offset`` (n + 1,), ``label`` (n,) and ``classes``
+(names).
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
 from nas_core.files.reading import real_path
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
-"""Folder names of a split, in timm's order of preference."""
+"""Split -> accepted folder names, in timm's order of preference."""
 _SPLIT_NAMES = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
-"""Default held-out images: a tenth of each class, at most 5000 in total; at least 5 of a class with 25 images or
-more."""
+"""Images held out by default: a tenth of each class, at most 5000 in total, at least 5 of classes with 25 images."""
 
 
 class JpegFile:
@@ -33,21 +33,25 @@ class JpegFile:
 
     def __init__(self, path: Path) -> None:
         if not Path(path).exists():
-            raise DataError(f"no file {path}; give an npz of images, or a folder with one sub-folder per class")
+            raise DataError(
+                f"{path} does not exist; give an npz file of images, or a folder with one subfolder per class"
+            )
         try:
             with open_npz(path) as table:
                 self.data, self.offset = table["data"], table["offset"].astype(np.int64)
                 self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
         except DAMAGED_ARCHIVE as error:
             raise DataError(
-                f"{path} is no npz with data, offset, label and classes ({error}); write it again"
+                f"{path} cannot be read as an npz file of images ({error}); expected arrays data, offset, label and"
+                " classes"
             ) from None
         self.path, self.classes = path, len(self.names)
         ends_fit = len(self.offset) == len(self.labels) + 1 and self.offset[-1] == len(self.data)
         if not ends_fit or not np.isin(self.labels, range(self.classes)).all():
             raise DataError(
-                f"{path} has {len(self.labels)} labels of {self.classes} classes, {len(self.offset)} offsets and"
-                f" {len(self.data)} bytes; expected labels from 0, one offset more, and the last offset at the end"
+                f"{path} has {len(self.labels)} labels, {self.classes} classes, {len(self.offset)} offsets and"
+                f" {len(self.data)} bytes; expected labels from 0 to {self.classes - 1}, {len(self.labels) + 1}"
+                f" offsets, and a last offset of {len(self.data)}"
             )
 
     def __len__(self) -> int:
@@ -58,7 +62,7 @@ class JpegFile:
         try:
             return Image.open(io.BytesIO(content)).convert("RGB"), int(self.labels[index])
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"image {index} of {self.path} cannot be read ({error}); remove or replace it") from None
+            raise DataError(f"image {index} of {self.path} cannot be decoded ({error}); remove or replace it") from None
 
 
 class ImageFolder:
@@ -70,13 +74,14 @@ class ImageFolder:
         if folder is None and folders and set(folders) <= _SPLIT_NAMES:  # timm would read the images of all of them
             names = ", ".join(_SPLITS.get(split, (split,)))
             raise DataError(
-                f"{path} holds {', '.join(folders)} and no folder of {names}; rename one, or give one of these folders"
+                f"{path} has the folders {', '.join(folders)}, but none named {names}; rename one, or give the path of"
+                " one of these folders"
             )
         path = folder or path
         try:
             self.dataset: Any = create_dataset("", root=str(path), split=split, search_split=False)
         except (RuntimeError, FileNotFoundError, AssertionError) as error:
-            raise DataError(f"{path} holds no images in one sub-folder per class ({error})") from None
+            raise DataError(f"{path} has no images ({error}); expected one subfolder of images per class") from None
         indices = self.dataset.reader.class_to_idx
         self.names, self.classes = sorted(indices, key=indices.__getitem__), len(indices)
         self.labels = np.array([label for _, label in self.dataset.reader.samples], dtype=np.int64)
@@ -90,11 +95,11 @@ class ImageFolder:
 
 
 Source = JpegFile | ImageFolder
-"""Stored images with ``labels``, number of ``classes`` and their ``names`` in label order."""
+"""Stored images, with attributes ``labels``, ``classes`` (their number) and ``names`` (of classes, by label)."""
 
 
 class ImageSet(Dataset[tuple[Any, int]]):
-    """Selected images of a source as a data set; timm's loader sets ``transform``."""
+    """Data set of some images of a source, by index; timm's loader sets ``transform``."""
 
     def __init__(self, source: Source, indices: Sequence[int] | NDArray[np.int64] | None = None) -> None:
         self.source = source
@@ -114,7 +119,7 @@ def _split_folder(path: Path, split: str) -> Path | None:
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:
-    """Open an npz file, a folder, or its sub-folder of the split."""
+    """Open an npz file, or a folder of images (its subfolder for ``split``, if it has one)."""
     path = Path(path)
     return ImageFolder(path, split) if path.is_dir() else JpegFile(path)
 
@@ -124,30 +129,34 @@ def has_training_images(path: Path) -> bool:
 
 
 def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
-    """Return whether ``data``, possibly moved, is the training data of a run without validation data.
+    """Return True if ``data`` contains the training images of a run, and False if it has validation images only.
 
     Args:
-        trained_on: original path of the training data.
-        held_out: number of held-out images.
+        trained_on: path of the training images when the run started.
+        held_out: number of training images held out for validation.
     """
     return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:
-    """Open a split (``train``, ``val``, ``test``, or another folder) in the first place that has it."""
+    """Open a split in the first of several folders that has it.
+
+    Args:
+        name: ``train``, ``val``, ``test``, or the name of another subfolder.
+    """
     split = next((split for split, names in _SPLITS.items() if name in names), name)
     for place in places:
         if place.is_dir() and (folder := _split_folder(place, split)):
             return ImageFolder(folder, split)
     where = " or ".join(map(str, places)) or "no --data"
     raise DataError(
-        f"no images of --valid-subset {name} in {where}; expected a folder with train/, val/ or test/ in it, or leave"
-        " --valid-subset out and give a folder of images as --data"
+        f"--valid-subset {name} was not found in {where}; give a folder with train/, val/ or test/ as --data, or leave"
+        " --valid-subset out"
     )
 
 
 def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
-    """Return the validation data of :func:`open_splits`; None if they are held-out training images."""
+    """Return the path that :func:`open_splits` validates on; None if it holds out training images."""
     if validation or held_out:
         return validation or None
     return _split_folder(Path(train), "validation") if has_training_images(Path(train)) else None
@@ -156,20 +165,19 @@ def validation_data(train: str | Path, validation: str | Path | None, held_out: 
 def open_splits(
     train: str | Path, validation: str | Path | None, held_out: int, seed: int, train_count: int = 0
 ) -> tuple[ImageSet, ImageSet]:
-    """Return training and validation images.
+    """Return training images and validation images.
 
-    Validation uses ``validation``, else ``held_out`` random training images, else the folder's ``val``, else a tenth of
-    each class. ``train_count`` limits the training images.
-
-    Raises:
-        DataError: there are no images.
-        ConfigError: there are too few images, or classes differ.
+    Args:
+        validation: validation images; default: ``held_out`` training images, the subfolder ``val``, or a tenth of each
+            class: the first that exists.
+        held_out: number of training images held out for validation; 0: not set.
+        train_count: number of training images; 0: all.
     """
     source = open_images(train)
     if source.classes < 2:
         raise DataError(
-            f"{train} has images of {source.classes} class; expected a sub-folder for each of two or more classes: give"
-            " the folder above, or the one with train/ and val/"
+            f"{train} has images of {source.classes} class; expected one subfolder for each of two or more classes:"
+            " give the parent folder"
         )
     order = np.random.default_rng(seed).permutation(len(source))
     if validation := validation_data(train, validation, held_out):
@@ -180,16 +188,19 @@ def open_splits(
         held_out_set, training = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
         if not len(chosen) or not len(training):
             raise ConfigError(
-                f"{train} has {len(order)} images; holding out --val-count {held_out or 'a tenth'} leaves"
-                " none to train or to validate on; give --val-data, or another --val-count"
+                f"{train} has {len(order)} images, of which --val-count {held_out or 'a tenth'} leaves none for"
+                " training or none for validation; give --val-data, or another --val-count"
             )
     if train_count > len(training):
-        raise ConfigError(f"--train-count {train_count}, but the training data has {len(training)} images; give fewer")
+        raise ConfigError(
+            f"--train-count {train_count} is more than the {len(training)} training images; give at most"
+            f" {len(training)}"
+        )
     return ImageSet(source, np.sort(training[: train_count or None])), held_out_set
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the default held-out images: the first of each class in ``order``."""
+    """Return the indices of the images held out by default, the first of each class in ``order``."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     chosen = []
     for label in range(source.classes):
@@ -204,7 +215,7 @@ def _check_classes(train: str | Path, source: Source, validation: str | Path, va
             set(a.names) - set(b.names) for a, b in ((source, val_source), (val_source, source))
         )
         raise ConfigError(
-            f"{train} has {source.classes} classes and {validation} {val_source.classes}, not the same ones in the same"
-            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second; give"
-            " data of the same classes"
+            f"{train} has {source.classes} classes and {validation} has {val_source.classes}; expected the same classes"
+            f" in the same order, but {sorted(train_only)[:3]} are only in the first and {sorted(validation_only)[:3]}"
+            " only in the second"
         )

@@ -27,12 +27,12 @@ def evaluate(
     after_batch: Callable[[int, Results], None] | None = None,
     sums: Callable[[Sequence[float]], Sequence[float]] = list,
 ) -> Results:
-    """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture.
+    """Return ``loss`` (cross-entropy in nats) and ``top1`` (percent) of each architecture.
 
     Args:
-        after_batch: called with the number of batches and the results so far; synchronises the device after each batch
-            instead of at the end.
-        sums: function that adds up the totals of all workers.
+        architectures: name -> architecture.
+        after_batch: callback with the number of evaluated batches and the results so far.
+        sums: function that sums numbers over all workers.
     """
     training = model.training
     model.eval()

@@ -1,7 +1,4 @@
-"""Families of image networks, of timm and this project, for sets of measured latencies.
-
-Inverted residuals (MobileNetV2, MobileNetV3, EfficientNet, MnasNet) have random widths, depths, expansions and kernels.
-"""
+"""Families of random image networks, for latency data sets."""
 
 from __future__ import annotations
 
@@ -96,7 +93,7 @@ def _build_mformer(settings: Settings) -> Built:
 
 
 class _Stage(NamedTuple):
-    """One line of a paper's table of stages."""
+    """Stage of inverted residual blocks, as in the tables of the papers."""
 
     channels: int
     repeats: int
@@ -108,15 +105,15 @@ class _Stage(NamedTuple):
 
 
 class _Recipe(NamedTuple):
-    """Sizes of a family's networks at width multiplier 1."""
+    """Sizes of a family of networks of inverted residuals, at width multiplier 1."""
 
     stem: int
     head: int
     stages: tuple[_Stage, ...]
     kernels: tuple[int, ...]
-    """Kernels to draw from, in addition to a stage's own."""
+    """Kernel sizes to sample, in addition to that of the stage."""
     widths: tuple[float, float]
-    """Bounds of the width multiplier."""
+    """Smallest and largest width multiplier."""
     resolutions: tuple[int, int]
     network: Callable[..., nn.Module]
 

@@ -1,4 +1,4 @@
-"""The host of image supernets, entry point ``nas_ext.hosts: timm``: evaluation, extraction and training for studies."""
+"""Adapter of timm for the commands of ``nas-ext``."""
 
 from __future__ import annotations
 
@@ -38,18 +38,16 @@ from timm_ext.trained.vit import write_plain
 _LAST = "last.pt"
 _HOST_BYTES = 2**30
 _SHARE = 4
-"""Preprocessed images take at most a fourth of a GPU's free memory."""
+"""Preprocessed images are kept on the GPU if they need at most 1 / 4 of its free memory."""
 
 
 class ImageSupernet(Supernet):
-    """A checkpoint of ``timm_ext.train`` or of timm's trainer, with moving-average weights if present.
-
-    Evaluation uses the run's validation images in ``precision``; extracted weights are float32.
+    """Image supernet in a checkpoint of ``timm_ext.train`` or timm's trainer, with moving-average weights if present.
 
     Args:
-        data: current path of the validation data, or of the training data from which it was held out.
-        valid_subset: a folder of the data (``train``, ``val``, ``test``) to evaluate on instead.
-        valid_sentences: number of images.
+        data: validation images, or the training images from which they are held out; default: as in the training.
+        valid_subset: ``valid``, or a subfolder of the data such as ``train`` or ``test``.
+        valid_sentences: number of random images to evaluate; default: all.
     """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
@@ -78,7 +76,7 @@ class ImageSupernet(Supernet):
             self.task["activation"] = activation  # of latency measurements
 
     def evaluated(self) -> Any:
-        """Return batches of images (B, 3, height, width) and labels (B,), in folder order."""
+        """Return batches of images (B, 3, height, width) and labels (B,) for evaluation."""
         if self._batches is None:
             images = self._chosen_images()
             size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
@@ -90,7 +88,7 @@ class ImageSupernet(Supernet):
         return self._batches
 
     def batches(self) -> Iterator[Any]:
-        """Yield the evaluated images in a fixed random order, so that batches mix the classes."""
+        """Yield batches of the evaluation images in a fixed random order."""
         images = self._chosen_images()
         mixed = np.random.default_rng(0).permutation(images.indices)
         yield from self._loader(ImageSet(images.source, mixed))
@@ -102,8 +100,8 @@ class ImageSupernet(Supernet):
             images = ImageSet(images.source, images.indices[chosen])
         if images.source.classes != self._model.num_classes:
             raise DataError(
-                f"the images have {images.source.classes} classes, {self.path} {self._model.num_classes};"
-                " give the data it was trained on"
+                f"the images have {images.source.classes} classes, but {self.path} has {self._model.num_classes}; give"
+                " the images that it was trained on"
             )
         return images
 
@@ -135,10 +133,10 @@ class ImageSupernet(Supernet):
             return ImageSet(open_images(data, "validation"))
         if path := self._data or run.get("val_data"):
             return ImageSet(open_images(path, "validation"))
-        raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
+        raise DataError(f"{self.path} does not name its training images; give images as --data")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
+        """Return ``loss`` (cross-entropy in nats) and ``top1`` (percent) with inherited weights."""
         batches = self.evaluated()
         after_batch = None
         if report is not None:
@@ -179,7 +177,6 @@ class ImageSupernet(Supernet):
             return F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
 
     def examples_key(self) -> str:
-        """Return a digest of all labels and the first batch's images."""
         digest = hashlib.sha256()
         for index, (images, labels) in enumerate(self.evaluated()):
             if not index:
@@ -223,7 +220,6 @@ class ImageSupernet(Supernet):
         return _train(standalone.supernet_settings(self._origin(), experts, folder, changes))
 
     def trained_supernet(self, folder: Path) -> ImageSupernet:
-        """Open the file with this checkpoint's name, else the last epoch's, with the same images."""
         same_name = folder / self.path.name
         return self._open(same_name if same_name.exists() else folder / _LAST, same_images=True)
 
@@ -249,7 +245,7 @@ def _is_ours(content: bytes) -> bool:
 
 
 def _content(checkpoint: Path) -> bytes:
-    """Return the bytes of a file that contain tensor names: the archive's pickle, or the safetensors header."""
+    """Return the part of a file that contains the names of tensors."""
     if checkpoint.suffix != ".safetensors":
         return archive_pickle(checkpoint)
     try:
@@ -264,7 +260,7 @@ _SUMMARY = {"train_loss": (_LOSS, "training"), "eval_loss": (_LOSS, "validation"
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read loss and top-1 over epochs, of training and of each validated subnet; None for unrelated files."""
+    """Read loss and top-1 over epochs from a log; return None for other files."""
     curves: dict[str, dict[str, dict[float, float]]] = {}
 
     def put(panel: str, name: str, epoch: Any, value: Any) -> None:
@@ -294,7 +290,7 @@ def training_curves(log: Path) -> TrainingCurves | None:
 
 
 class TimmHost(Host):
-    """timm as a host."""
+    """Host of timm models; a checkpoint is a torch or safetensors file."""
 
     name = "timm"
     precisions = PRECISIONS
@@ -310,19 +306,20 @@ class TimmHost(Host):
         return NETWORKS
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether a file has tensor names of an image supernet or timm's vision transformers."""
         content = _content(checkpoint)
         return _is_ours(content) or all(name in content for name in _OF_TIMM)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
         supernet = self.open_exportable(checkpoint, **options)
         if not supernet.space.cardinality() > 1:
-            raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
+            raise CheckpointError(f"{checkpoint} is a static network; give the checkpoint of a supernet")
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
         if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
-            raise CheckpointError(f"{checkpoint} was trained by timm; convert it to a supernet with 'nas-ext elastic'")
+            raise CheckpointError(
+                f"{checkpoint} is a model of timm, not a supernet; convert it to a supernet with 'nas-ext elastic'"
+            )
         return ImageSupernet(Path(checkpoint), **options)
 
     def open_trained(

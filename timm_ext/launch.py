@@ -1,8 +1,6 @@
-"""``python -m timm_ext.launch PATH/train.py ..``: run a script of a timm checkout with our models registered.
+"""``python -m timm_ext.launch PATH/train.py ..``: run a script of a timm checkout with the models of this package.
 
-In timm's trainer, a supernet draws one random subnet per forward pass (SPOS), the same on all workers of torchrun; the
-sandwich rule needs :mod:`timm_ext.train`. With ``--grad-accum-steps``, each pass draws its own subnet, and gradients
-are averaged.
+timm's trainer trains one random subnet of a supernet per forward pass (SPOS).
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ def main() -> int:
     try:
         path = Path(sys.argv[0])
         if not path.is_file():
-            raise DataError(f"no file {path}; give train.py or validate.py of a timm checkout")
+            raise DataError(f"{path} does not exist; give train.py or validate.py of a timm checkout")
         sys.path.insert(0, str(real_path(path).parent))
         wrap_subnets()
         runpy.run_path(str(path), run_name="__main__")
@@ -36,10 +34,8 @@ def main() -> int:
 
 
 def wrap_subnets() -> None:
-    """Register the models, and let ``DistributedDataParallel`` wrap supernets, although subnets lack parameters.
-
-    On a CPU, ``device_ids`` is omitted: timm always sets it, and torch rejects it.
-    """
+    """Register the models, and patch ``DistributedDataParallel`` for supernets and for training on CPUs."""
+    # A subnet has no gradients for some parameters of the supernet. On a CPU, torch rejects timm's `device_ids`.
     from torch.nn.parallel import DistributedDataParallel
 
     from timm_ext.model import VisionModel

@@ -22,33 +22,36 @@ from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.supernet.holder import SubnetHolder
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""Errors from damaged files with arguments of wrong types."""
+"""Exceptions that wrong model arguments of a damaged checkpoint may raise."""
 PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
-"""Names of timm's data configuration that a checkpoint keeps."""
+"""Entries of timm's data configuration that a checkpoint stores."""
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 
 
 class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
-    """A supernet over a search space, or the static network of a space with one architecture.
+    """Image supernet, or a static network if the search space has one architecture.
 
-    In training, each forward pass draws an :attr:`architecture` from the seed and the number of passes. Evaluation uses
-    :attr:`eval_architecture`, by default the largest. :meth:`using` overrides both.
+    In training, each forward pass samples an architecture. In evaluation, the supernet runs :attr:`eval_architecture`,
+    by default the largest. :meth:`using` selects an architecture in both modes.
 
     Args:
-        space: genes of :mod:`nas_core.space.image`.
-        num_classes: K; 0 for pooled features.
-        img_size: height and width of the stored positions, which are interpolated for other sizes.
-        global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for every token.
-        dynamic_img_size: accept images of other sizes.
-        drop_rate: dropout after the embedding and each sublayer; ``attn_drop_rate``, ``act_drop_rate`` and
-            ``drop_path_rate`` apply to attention weights, hidden units and sublayers.
-        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mos.mixtures()``; other ``mos_``
-            arguments as in :class:`nas_core.layers.MoSConfig`. A static network has no experts.
-        architecture_seed: seed of the draws; ``architecture_draw`` is ``gene`` or ``architecture``.
-        linear_form: algorithm of linear attention; ``auto`` chooses by device and length.
+        space: search space with the genes of :mod:`nas_core.space.image`.
+        num_classes: number of classes K; 0: return features instead of logits.
+        img_size: height and width in pixels.
+        global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for features of every token.
+        drop_rate: dropout after the embedding and each sublayer.
+        attn_drop_rate: dropout on attention weights.
+        act_drop_rate: dropout on hidden units of feed-forward layers.
+        drop_path_rate: stochastic depth.
+        mos: experts of the feed-forward layers: ``none``, ``layer``, ``neuron``, ..; for other ``mos_`` arguments see
+            :class:`nas_core.layers.MoSConfig`.
+        architecture_seed: seed of the sampled architectures.
+        architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.
+        dynamic_img_size: accept images of other sizes and interpolate the positions.
+        linear_form: algorithm of linear attention; ``auto`` chooses by device and number of tokens.
         activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
             layer_order: see :class:`nas_core.models.image.VisionConfig`.
-        prepared: preprocessing by timm's names (``mean``, ``std``, ..); default: the registered model's.
+        prepared: image preprocessing by timm's names (``mean``, ``std``, ..); default: that of the registered model.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Return the JSON-serialisable settings for :meth:`from_settings`."""
+        """Return the arguments of this model as plain data, for :meth:`from_settings`."""
         config = self.net.config
         current = {"num_classes": config.classes, "global_pool": config.pool, "img_size": config.image_size}
         arguments = {**self.arguments, **current, "layer_order": config.layer_order}
@@ -148,36 +151,32 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> VisionModel:
-        """Build a model from :meth:`settings`.
-
-        Raises:
-            CheckpointError: the settings are of another kind or a newer version.
-        """
+        """Build a model with random weights from the return value of :meth:`settings`."""
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
         except (UnknownChoiceError, *MISFITS) as error:
             raise CheckpointError(
-                f"the checkpoint's settings of an image model do not fit this version ({error}); upgrade nas-ext if a"
-                " newer one wrote the file"
+                f"the image model of the checkpoint cannot be built ({error}); upgrade nas-ext if a newer version wrote"
+                " the file"
             ) from None
 
     def select(self, architecture: Architecture) -> VisionSubnet:
         return self.net.select(architecture, validated=True)
 
     def active_subnet(self) -> VisionSubnet:
-        """Return the weights in use; in training, those of the next draw."""
+        """Return the weights of the architecture in use; in training, sample it first."""
         if self.training and self.is_supernet and self.held is None:
             self.train_architecture = self.draw(self._updates)
             self.count_from(self._updates + 1)
         return super().active_subnet()
 
     def count_from(self, updates: int) -> None:
-        """Set the number of passes, which determines the next draws."""
+        """Set the number of training passes so far, which determines the next sampled architecture."""
         self._updates = updates
         self.updates.fill_(updates)
 
     def forward_features(self, x: Tensor) -> Tensor:
-        """Map images (B, 3, height, width) to normalised tokens (B, N, C), the class token first."""
+        """Map images (B, 3, height, width) to token features (B, N, C), the class token first."""
         self._check_size(x)
         return self.net.features(self.active_subnet(), x)
 
@@ -185,12 +184,12 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         stored = tuple(side * self.net.patch_size for side in self.net.grid)
         if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != stored:
             raise ConfigError(
-                f"images of {x.shape[-2]} x {x.shape[-1]} pixels for a model of {stored[0]} x {stored[1]}; resize"
-                " them, or build it with dynamic_img_size=True"
+                f"the images have {x.shape[-2]} x {x.shape[-1]} pixels; expected {stored[0]} x {stored[1]}: resize"
+                " them, or build the model with dynamic_img_size=True"
             )
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
-        """Map tokens (B, N, C) to logits (B, K), or to the classifier's input."""
+        """Map token features (B, N, C) to logits (B, K); with ``pre_logits``, to pooled features (B, C)."""
         x = self.net.pooled(x, self.net.norm.select(x.shape[-1]))
         head = self.net.head
         return x if pre_logits or head is None else F.linear(x, *head.select(x.shape[-1], self.num_classes))
@@ -208,10 +207,11 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         output_fmt: str = "NCHW",
         intermediates_only: bool = False,
     ) -> Any:
-        """Return the final normalised tokens, and layer outputs as (B, C, rows, columns) or ``NLC``.
+        """Return final token features (B, N, C), and the outputs of some layers.
 
         Args:
-            indices: number of last layers, or a list of layers; default: all.
+            indices: number of last layers, or a list of layer indices; default: all.
+            output_fmt: shape of layer outputs, ``NCHW`` or ``NLC``.
         """
         self._check_size(x)
         subnet = self.active_subnet()
@@ -232,9 +232,9 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     def prune_intermediate_layers(
         self, indices: int | list[int] = 1, prune_norm: bool = False, prune_head: bool = True
     ) -> list[int]:
-        """Drop layers after the deepest listed one; return the listed indices."""
+        """Remove the layers after the deepest of ``indices``; return the indices as a list."""
         if self.net.config.layer_order:
-            raise ConfigError("layers cannot be dropped if layer_order is set; extract a subnet")
+            raise ConfigError("layers cannot be removed from a model with layer_order; extract a subnet instead")
         indices_taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
@@ -249,14 +249,14 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.net.set_classifier(num_classes, global_pool)
 
     def set_input_size(self, img_size: int | Sequence[int]) -> None:
-        """Interpolate the stored positions for another image size."""
+        """Interpolate the stored positions for another image size in pixels."""
         size = to_2tuple(img_size)
         self.net.set_image_size(size)
         current = getattr(self, "pretrained_cfg", {})
         self.pretrained_cfg = self.default_cfg = {**current, "input_size": (self.in_chans, *size)}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Recompute each layer in the backward pass to save memory."""
+        """Recompute each layer in the backward pass, to save memory."""
         self.net.checkpointing = enable
 
     def no_weight_decay(self) -> set[str]:

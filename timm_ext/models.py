@@ -1,7 +1,7 @@
-"""Image models that ``timm.create_model`` builds by name, without weights.
+"""Image models for ``timm.create_model``, without trained weights.
 
-Every model takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``). Supernets also take
-``search_space=`` (a name, a YAML file or a ``SearchSpace``). For others, see :class:`timm_ext.model.VisionModel`.
+All accept ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``) and the arguments of
+:class:`timm_ext.model.VisionModel`. Supernets accept ``search_space=`` (a name, a YAML file or a ``SearchSpace``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 class _Variant(NamedTuple):
     network: Callable[[], SearchSpace | Architecture]
-    """Default space of a supernet, or architecture of a static network."""
+    """Function that returns a supernet's search space or a static network's architecture."""
     size: int = 32
     classes: int = 10
     arguments: Mapping[str, Any] = {}
@@ -38,7 +38,6 @@ def _largest(space: str) -> Architecture:
 
 
 def _mixed_small(*kinds: str) -> Architecture:
-    """Return six layers of the small space that cycle through these kinds of attention."""
     return Architecture({**_largest("mformer_cifar10_small"), "attention": (kinds * 6)[:6]})
 
 
@@ -64,7 +63,7 @@ _VARIANTS = {
 }
 MODELS = list(_VARIANTS)
 ELASTIC = "elastic_vit"
-"""Name for timm of networks built from a file."""
+"""timm's name of the model that :func:`elastic_vit` builds from a file."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
@@ -91,7 +90,7 @@ default_cfgs = generate_default_cfgs(
 
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
-    """Return the preprocessing stored in a model, else that of the registered model ``name``."""
+    """Return the image preprocessing of a model; by default that of the registered model ``name``."""
     if keys := model.arguments["prepared"]:
         return {key: model.pretrained_cfg[key] for key in keys}
     if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
@@ -100,7 +99,7 @@ def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
 
 
 def stored_size(model: VisionModel) -> tuple[int, int]:
-    """Return the image height and width of the stored positions."""
+    """Return the image height and width, in pixels, for which positions are stored."""
     (rows, columns), side = model.net.grid, model.net.patch_size
     return rows * side, columns * side
 
@@ -134,37 +133,36 @@ def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
 
 _CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
             "dynamic_img_size", "linear_form")  # fmt: skip
-"""Arguments that may differ from the file's, because they change no weight."""
+"""Arguments that do not change weights, and thus may differ from those in a file."""
 
 
 def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         if name not in _CHANGED:
-            raise ConfigError(f"{name}={value!r} is fixed by elastic=FILE; leave it out")
+            raise ConfigError(f"{name}={value!r} cannot be changed, since elastic=FILE sets {name}; leave it out")
     return {**settings, "arguments": {**settings["arguments"], **changes}}
 
 
 def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Build the network of a file (``elastic=FILE``) from ``nas-ext elastic``, ``extract`` or a training.
+    """Load a network from ``elastic=FILE``, written by ``nas-ext elastic``, ``nas-ext extract`` or a training.
 
-    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict includes
-    the settings, so that checkpoints of timm's trainer do not need the file.
-
-    Raises:
-        ConfigError: no file is given, or an argument is fixed by the file.
-        DataError: the file is missing.
+    A different ``num_classes`` gives a new classifier; for a different ``img_size``, positions are interpolated.
     """
+    # The state dict contains the settings, so that checkpoints of timm's trainer do not need the file.
     names = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
     options = {name: kwargs.pop(name, None) for name in names}
     if not options["elastic"]:
         raise ConfigError(
-            f"model {ELASTIC} without a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
+            f"model {ELASTIC} needs a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
         )
     path = Path(options["elastic"])
     state = read_checkpoint(path)
     channels = state[SETTINGS_KEY]["arguments"].get("in_chans", 3)
     if options["in_chans"] not in (None, channels):
-        raise ConfigError(f"in_chans={options['in_chans']}, but {path} reads images of {channels} channels")
+        raise ConfigError(
+            f"in_chans is {options['in_chans']}, but the network in {path} needs images of {channels} channels; leave"
+            " in_chans out"
+        )
     model = build({**state, SETTINGS_KEY: _with_arguments(state[SETTINGS_KEY], **kwargs)}, path, ema=True)
     if options["num_classes"] not in (None, model.num_classes):
         model.reset_classifier(options["num_classes"])
@@ -180,13 +178,13 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
 
 
 def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Reject another network's weights, which may have equal shapes."""
+    # Weights of another network may have equal shapes.
     buffer = model.get_buffer(SETTINGS)
     stored, current = (_fixed_settings(state.get(prefix + SETTINGS, buffer)), _fixed_settings(buffer))
     if different := sorted(name for name in current if current[name] != stored.get(name)):
         raise CheckpointError(
-            f"the checkpoint is of a network of another file: {', '.join(different)} differ from those of"
-            " elastic=FILE; give the file that its training began with"
+            f"the checkpoint belongs to another network: {', '.join(different)} differ from those of elastic=FILE; give"
+            " the FILE with which its training was started"
         )
     state[prefix + SETTINGS] = buffer
 
@@ -198,7 +196,7 @@ def _fixed_settings(buffer: Tensor) -> dict[str, Any]:
 
 
 def _configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:
-    """Set ``pretrained_cfg`` of a model loaded from a file; ``overlay`` overrides its entries."""
+    """Set ``pretrained_cfg`` of a model loaded from a file; entries in ``overlay`` have priority."""
     config = {**prepared_for(model, name), "architecture": name, "num_classes": model.num_classes}
     config |= {"input_size": (model.in_chans, *stored_size(model)), **(overlay or {})}
     model.pretrained_cfg = model.default_cfg = config
@@ -208,7 +206,10 @@ def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
     state = read_checkpoint(path)
     model = VisionModel.from_settings(_with_arguments(state[SETTINGS_KEY], **changes))
     if model.num_classes != classes:
-        raise ConfigError(f"{path} has {model.num_classes} classes, the images {classes}; give data of its classes")
+        raise ConfigError(
+            f"the network in {path} has {model.num_classes} classes, but the images have {classes}; give images of the"
+            " same classes"
+        )
     _configure(model, str(state.get("arch") or ELASTIC))
     return model
 

@@ -14,7 +14,7 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
-"""Value of ``--teacher`` for the largest subnet of each update."""
+"""Value of ``--teacher`` that makes the largest subnet the teacher."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
@@ -34,153 +34,152 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """One training run."""
+    """Settings of a training run."""
 
     data: str
-    """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
-    an npz of JPEG bytes"""
+    """training images: a folder with one subfolder per class, a folder with train/ and possibly val/, or an npz file"""
     model: str = ""
-    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: network of --init"""
+    """model of timm_ext, such as mformer_cifar10_small_supernet; default: the network of --init"""
     output: str
-    """run folder; an interrupted run is resumed"""
+    """output folder; a run that was interrupted is resumed from it"""
     val_data: str = ""
-    """validation images; default: val/ or validation/ of --data, else --val-count of the training images"""
+    """validation images; default: val/ in --data, or held-out training images"""
     val_count: int = 0
-    """training images held out for validation, even if --data has val/; default: a tenth of each class, 5000 at most"""
+    """number of training images held out for validation; default: a tenth of each class, at most 5000"""
     train_count: int = 0
     """number of training images; 0: all"""
     search_space: str = ""
-    """space of a supernet: a name or a YAML file; default: the model's"""
+    """search space, a name or YAML file; default: that of --model"""
     subnet: str = ""
-    """architecture file: train this one network"""
+    """architecture file; only this architecture is trained"""
     mos: str = ""
-    """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
+    """experts in the feed-forward layers of a supernet: none, layer or neuron; default: those of --model"""
     mos_experts: int = 2
-    """with experts: number per linear layer"""
+    """number of experts per linear layer"""
     mos_router_hidden: int = 128
-    """with experts: width of the routers' hidden layers"""
+    """hidden units of a router"""
     mos_router_layers: int = 2
-    """with experts: linear layers of a router"""
+    """linear layers of a router"""
     mos_router_dropout: float = 0.0
-    """with experts: dropout in the routers' hidden layers"""
+    """dropout in the hidden layers of routers"""
     mos_start: str = "independent"
-    """with experts: initialisation as independent, equal or near copies"""
+    """initialisation of experts: independent, equal, or near (copies with noise)"""
     mos_rank: int = 0
-    """with experts: rank of the difference from the first expert; 0: full"""
+    """rank of the difference between each expert and the first; 0: full rank"""
     mos_apart: float = 0.0
-    """weight of the similarity of experts in the loss: mean squared cosine between rows of two experts; 0: none"""
+    """weight of the mean squared cosine between rows of two experts in the loss"""
     init: str = ""
-    """initial weights: a checkpoint of the same network, e.g. of 'nas-ext extract' or 'nas-ext elastic'"""
+    """checkpoint of the same network with initial weights, such as a file of 'nas-ext elastic'"""
     sampling: str = "spos"
-    """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
+    """subnets per update of a supernet: spos (a random one), or sandwich (also the largest and the smallest)"""
     teacher: str = ""
-    """teacher: a checkpoint of timm_ext (of a supernet, its largest network) or timm's trainer; or largest, the largest
-    subnet of --sampling sandwich"""
+    """teacher for distillation: a checkpoint of timm_ext or timm's trainer, or 'largest' for the largest subnet of
+    --sampling sandwich"""
     distill_weight: float = 0.5
-    """with --teacher: share of the loss against its probabilities; the labels have the rest"""
+    """weight w of the loss against the teacher's probabilities; the loss against labels has weight 1 - w"""
     distill_temperature: float = 1.0
-    """with --teacher: temperature of both logits"""
+    """temperature of the logits of teacher and student"""
     distill_hidden: float = 0.0
-    """if --teacher is the network's supernet: weight of the difference of feed-forward inputs"""
+    """weight of the difference from the feed-forward inputs of a teacher of timm_ext"""
     distill_attention: float = 0.0
-    """if --teacher is the network's supernet: weight of the difference of attention outputs"""
+    """weight of the difference from the attention outputs of a teacher of timm_ext"""
     teacher_cache: str = ""
-    """with --teacher: folder to cache its probabilities, reused with the same images"""
+    """folder in which the teacher's probabilities are cached"""
     teacher_top_k: int = 0
-    """with --teacher-cache: most probable classes to keep; 0: all"""
+    """number of classes stored in --teacher-cache, the most probable ones; 0: all"""
     valid_random: int = 2
-    """supernets: random subnets validated in addition to the smallest and the largest"""
+    """number of validated random subnets, in addition to the smallest and the largest"""
     stability_architectures: int = 0
-    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends training; 0:
+    """number of subnets (RankNAS: 100 to 200) whose ranking by validation loss ends training when it is stable; 0:
     train all epochs"""
     stability_tau: float = 0.9
-    """stop when Kendall's tau between two epochs' rankings is above this"""
+    """stop when Kendall's tau between the rankings of two epochs is above this value"""
     stability_patience: int = 5
-    """stop when that tau has risen more often than this in a row"""
+    """stop when Kendall's tau has risen in more than this number of consecutive epochs"""
     epochs: int = 30
-    """passes over the training images"""
+    """number of epochs"""
     updates: int = 0
-    """number of updates, also of the schedule; replaces --epochs"""
+    """number of weight updates, also of the schedule; replaces --epochs"""
     batch_size: int = 128
-    """images per pass and worker; an update has this times the workers of torchrun times --grad-accum-steps"""
+    """images per pass and worker of torchrun"""
     grad_accum_steps: int = 1
-    """passes whose gradients are averaged into one update; a supernet draws one subnet for all"""
+    """number of passes per update; their gradients are averaged"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
     opt_betas: tuple[float, ...] = ()
-    """betas of Adam and its relatives, two numbers; default: the optimizer's (mFormer: 0.9 0.998)"""
+    """two betas of Adam-like optimizers; default: those of the optimizer (mFormer: 0.9 0.998)"""
     lr: float = 1e-3
     """highest learning rate; not scaled by the number of workers"""
     min_lr: float = 1e-6
-    """last learning rate"""
+    """final learning rate"""
     warmup_lr: float = 1e-6
-    """first learning rate"""
+    """initial learning rate"""
     warmup_epochs: int = 2
-    """warmup epochs of the learning rate"""
+    """number of warmup epochs of the learning rate"""
     warmup_updates: int = 0
-    """with --updates: warmup updates, instead of --warmup-epochs"""
+    """number of warmup updates, with --updates; replaces --warmup-epochs"""
     sched: str = "cosine"
-    """schedule, by timm's name"""
+    """learning rate schedule, by timm's name"""
     weight_decay: float = 0.05
-    """weight decay of matrices; biases, norms and positions have none"""
+    """weight decay of matrices; not applied to biases, norms and positions"""
     decay_all: bool = False
-    """apply weight decay to all parameters, as fairseq's optimizers do"""
+    """apply weight decay to all parameters, as fairseq does"""
     clip_grad: float = 0.0
-    """largest gradient norm; 0: no limit"""
+    """largest gradient norm; 0: no clipping"""
     smoothing: float = 0.1
-    """label smoothing"""
+    """label smoothing, from 0 to below 1"""
     mixup: float = 0.0
     """alpha of mixup"""
     cutmix: float = 0.0
     """alpha of cutmix"""
     drop: float = 0.0
-    """dropout after embedding and sublayers"""
+    """dropout after the embedding and each sublayer"""
     attn_drop: float = 0.0
     """dropout on attention weights"""
     act_drop: float = 0.0
-    """dropout on hidden units (mFormer: 0.1)"""
+    """dropout on hidden units of feed-forward layers (mFormer: 0.1)"""
     drop_path: float = 0.0
-    """stochastic depth (mFormer: 0.1)"""
+    """stochastic depth rate (mFormer: 0.1)"""
     scale: float = 0.5
-    """smallest fraction of an image's area in a random crop"""
+    """smallest area of a random crop, as a fraction of the image"""
     aa: str = ""
-    """automatic augmentation, by timm's name (mFormer: rand-m9-mstd0.5-inc1)"""
+    """automatic augmentation policy, by timm's name (mFormer: rand-m9-mstd0.5-inc1)"""
     color_jitter: float = 0.0
     """strength of colour jitter (mFormer: 0.4)"""
     reprob: float = 0.0
     """probability of random erasing (mFormer: 0.25)"""
     ema: float = 0.0
-    """decay of a moving average of the weights; 0: none"""
+    """decay of the moving average of the weights, from 0 to below 1; 0: no average"""
     img_size: int = 0
-    """height and width; default: the model's"""
+    """image height and width in pixels; default: those of the model"""
     precision: str = "fp32"
-    """fp32, tf32 (NVIDIA from Ampere on), bf16 or fp16 (autocast; fp16 with a scaled loss)"""
+    """precision: fp32, tf32 (NVIDIA Ampere or later), bf16 or fp16 (both with autocast)"""
     channels_last: bool = False
-    """use channels-last memory format"""
+    """use the channels-last memory format"""
     torchcompile: str = field(default="", metadata={"alone": "inductor"})
-    """static networks: compile with torch.compile, by this backend (if omitted: inductor)"""
+    """compile a static network with torch.compile and this backend (without a value: inductor)"""
     grad_checkpointing: bool = False
-    """recompute layers in the backward pass to save memory"""
+    """recompute layers in the backward pass, to save memory"""
     seed: int = 1
-    """random seed of weights, data order, augmentation and architectures"""
+    """random seed of weights, data order, augmentation and sampled architectures"""
     workers: int = 0
-    """image loader processes per worker of torchrun"""
+    """number of data loader processes per worker of torchrun"""
     pin_mem: bool = False
-    """read images into pinned memory"""
+    """load images into pinned memory"""
     no_prefetcher: bool = False
-    """on CUDA: prepare images in the loader processes, without timm's prefetcher"""
+    """do not use timm's prefetcher on CUDA"""
     persistent_workers: bool = False
-    """keep loader processes between epochs; a resumed run then draws other augmentation"""
+    """keep data loader processes between epochs; changes the augmentation of a resumed run"""
     log_interval: int = 50
-    """updates between loss readings, which synchronise the device"""
+    """number of updates between reports of the loss"""
     keep_every: int = 0
-    """updates between networks kept as kept/UPDATES.pt in the run folder; 0: none"""
+    """number of updates between checkpoints kept in --output; 0: none"""
     device: str = "cpu"
-    """cpu, cuda, cuda:1; under torchrun cpu or cuda"""
+    """device: cpu, cuda, or cuda:1; under torchrun cpu or cuda"""
 
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:
-            raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
+            raise unknown_choice("sampling (--sampling)", self.sampling, SAMPLINGS)
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
@@ -189,7 +188,7 @@ class TrainConfig:
                 raise ConfigError(message)
 
     def changed(self, names: Sequence[str]) -> list[str]:
-        """Return the named settings that differ from their default."""
+        """Return those of ``names`` whose setting differs from its default."""
         defaults = {field.name: field.default for field in fields(self)}
         return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 
@@ -201,54 +200,65 @@ class TrainConfig:
         warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
         yield (
             not self.model and not self.init,
-            ("neither --model nor --init; give the name of a model, or a checkpoint to continue from"),
+            ("neither --model nor --init is given; give the name of a model, or a checkpoint to start from"),
         )
         yield (
             not self.model and network,
-            (f"{network} without --model: the checkpoint of --init sets it; leave it out"),
+            (f"{network} is given without --model, but the checkpoint of --init sets it; leave {network} out"),
         )
         betas = self.opt_betas
         yield (
             betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)),
-            (f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"),
+            (f"--opt-betas is {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, such as 0.9 0.998"),
         )
-        yield warmup and not updates, (f"--warmup-updates {warmup} without --updates; give both, or --warmup-epochs")
-        yield updates and warmup >= updates, f"--warmup-updates {warmup} of --updates {updates}; expected fewer"
+        yield (
+            warmup and not updates,
+            (f"--warmup-updates {warmup} is given without --updates; give both, or --warmup-epochs"),
+        )
+        yield (
+            updates and warmup >= updates,
+            f"--warmup-updates {warmup} is not below --updates {updates}; give fewer warmup updates",
+        )
         yield (
             (self.mixup or self.cutmix) and size % 2,
-            (f"--batch-size {size} with mixup or cutmix; expected an even number"),
+            (f"--batch-size is {size}; expected an even number with --mixup or --cutmix"),
         )
         names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
         option, largest = flag(self.changed(names)), self.teacher == LARGEST
-        yield option and not self.teacher, f"{option} without --teacher; give a trained network, or leave it out"
+        yield (
+            option and not self.teacher,
+            f"{option} is given without --teacher; give a trained network as --teacher, or leave {option} out",
+        )
         yield (
             largest and self.sampling != "sandwich",
-            ("--teacher largest without --sampling sandwich, which trains it in each update"),
+            ("--teacher largest needs the largest subnet in each update; give --sampling sandwich"),
         )
         layers = self.distill_hidden or self.distill_attention
         yield (
             self.teacher_cache and (largest or layers),
             (
-                "--teacher-cache is neither for --teacher largest, whose weights change, nor for --distill-hidden and"
-                " --distill-attention; leave it out"
+                "--teacher-cache stores probabilities of a frozen teacher; leave it out with --teacher largest,"
+                " --distill-hidden or --distill-attention"
             ),
         )
         yield (
             self.teacher_cache and self.persistent_workers,
-            ("--teacher-cache with --persistent-workers, which draw other images in a resumed run; leave one out"),
+            (
+                "--teacher-cache needs the same images in a resumed run, but --persistent-workers changes them; leave"
+                " one of them out"
+            ),
         )
         yield (
             self.teacher_top_k and not self.teacher_cache,
-            ("--teacher-top-k without --teacher-cache; give both, or leave it out"),
+            ("--teacher-top-k is given without --teacher-cache; give both, or leave it out"),
         )
         yield (
             layers and self.torchcompile,
-            ("--distill-hidden and --distill-attention with --torchcompile; leave one out"),
+            ("--distill-hidden and --distill-attention cannot be used with --torchcompile; leave one of them out"),
         )
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """Parse a command line; invalid options end the process with a message."""
     return read_options(TrainConfig, parser().parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""timm's networks by name, for graphs of published latencies."""
+"""timm's networks by name, for data sets of published latencies."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from torch import nn
 from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 _ROUNDED_M = 0.0051
-"""Rounding tolerance: published millions of parameters have two decimals."""
+"""Tolerance for numbers of parameters in millions, which are published with two decimals."""
 
 
 def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return the exporter of timm's networks; see :func:`nas_core.latency.by_graph.published.export.exporting`."""
+    """Return a function that exports timm's networks; for ``limits`` see
+    :func:`nas_core.latency.by_graph.published.export.exporting`."""
     return exporting(named_network, **limits)
 
 
 def named_network(model: str, img_size: int) -> NamedNetwork | None:
-    """Return a registered timm model for square images, without weights; None for unknown names.
-
-    The family is the module: ``resnet`` for models of ``timm.models.resnet``.
-    """
+    """Return a timm model for square images of ``img_size`` pixels; None for unknown names."""
     if not timm.is_model(model):  # names that timm would download are none
         return None
 
@@ -59,7 +57,7 @@ def _millions(network: nn.Module) -> float:
 
 
 class TimmNetworks:
-    """timm as a :class:`nas_core.latency.by_graph.published.collect.NetworkSource`."""
+    """Source of timm's networks, a :class:`nas_core.latency.by_graph.published.collect.NetworkSource`."""
 
     name = "timm"
     version = str(timm.__version__)

@@ -1,4 +1,4 @@
-"""Options of ``timm_ext.train`` for standalone and further training, and for supernets with other experts."""
+"""Command-line options of ``timm_ext.train`` for the training runs of studies."""
 
 from __future__ import annotations
 
@@ -20,28 +20,23 @@ _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill
 
 
 class Origin(NamedTuple):
-    """The supernet whose training settings a standalone training copies."""
+    """Supernet whose training settings are copied."""
 
     state: Mapping[str, Any]
+    """Content of the supernet's checkpoint."""
     path: Path
     data: str | None
-    """Current path of its validation images, or of data that contains them."""
+    """Validation images, or the training images from which they are held out."""
     space: SearchSpace
 
 
 def settings(origin: Origin, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options that train a static network with the supernet's settings, without a teacher.
+    """Return the options that train one architecture from scratch with the supernet's settings, without a teacher.
 
-    The space and the architecture are written into the folder. One process averages the gradients of the batches of all
-    the supernet's workers.
+    The search space and the architecture are written into ``folder``.
 
     Args:
-        changes: other option values, by field name.
-
-    Raises:
-        CheckpointError: the checkpoint is not of ``timm_ext.train``.
-        ConfigError: the supernet is a converted model, the data has no training images, or an option is unknown or
-            fixed by the study.
+        changes: option name -> other value.
     """
     config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
     return arguments_of(replace(_static(origin, config, architecture, folder), init=""))
@@ -56,11 +51,12 @@ def further_settings(
     every: int,
     most: int,
 ) -> list[str]:
-    """Return the options that continue training a subnet from the file ``inherited``; raises as :func:`settings`.
+    """Return the options that train a subnet further, starting with inherited weights.
 
     Args:
-        every: updates between checkpoints.
-        most: total updates, including earlier ones.
+        inherited: file of the extracted subnet.
+        every: number of updates between checkpoints.
+        most: number of updates.
     """
     trained = _trained(origin)
     if not trained.get("updates"):
@@ -77,8 +73,8 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
     trained = _from_scratch(origin)
     if trained.get("init"):
         raise ConfigError(
-            f"{origin.path} began with the weights of {trained['init']}, which have its experts; give a supernet that"
-            " was trained from scratch"
+            f"the training of {origin.path} started with the weights of {trained['init']}, so its experts cannot be"
+            " changed; give a supernet that was trained from scratch"
         )
     names = ("experts", "router_hidden", "router_layers", "router_dropout", "start", "rank")
     trained |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
@@ -90,7 +86,7 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
 def _trained(origin: Origin) -> dict[str, Any]:
     trained = origin.state.get("train")
     if not trained:
-        raise CheckpointError(f"{origin.path} lacks the settings of its training; give a checkpoint of timm_ext.train")
+        raise CheckpointError(f"{origin.path} has no training settings; give a checkpoint of timm_ext.train")
     return dict(trained)
 
 
@@ -98,8 +94,8 @@ def _from_scratch(origin: Origin) -> dict[str, Any]:
     trained = _trained(origin)
     if not trained.get("model"):
         raise ConfigError(
-            f"{origin.path} was converted from a trained network and cannot train subnets from scratch; give a"
-            " supernet that was trained with --model, or results with --set standalone=FILE"
+            f"{origin.path} was converted from a trained network, so its subnets cannot be trained from scratch; give a"
+            " supernet that was trained with --model, or existing results as --set standalone=FILE"
         )
     return trained
 
@@ -111,19 +107,19 @@ def _changed(
     dropped: tuple[str, ...] = (),
     fixed: tuple[str, ...] = (),
 ) -> TrainConfig:
-    """Apply changes to a training's settings, for one process.
+    """Return changed training settings for one process.
 
     Args:
-        dropped: prefixes of omitted options.
-        fixed: prefixes of options that the study sets, in addition to :data:`_OF_THE_STUDY`.
+        dropped: prefixes of options that are left out.
+        fixed: prefixes of options that may not be changed, in addition to :data:`_OF_THE_STUDY`.
     """
     if names := [name for name in changes if name in _OF_THE_STUDY or name.startswith(fixed)]:
-        raise ConfigError(f"setting {names[0]} of the training is set by the study; leave it out")
+        raise ConfigError(f"training setting {names[0]} cannot be changed, since the study sets it; leave it out")
     source = Path(origin.data or trained["data"])
     if "seed" in changes and not validation_data(source, trained.get("val_data"), trained["val_count"]):
         raise ConfigError(
-            f"setting seed: the seed of {origin.path} also chose its validation images, and another seed would train on"
-            " them; leave it out"
+            f"training setting seed cannot be changed, since the seed of {origin.path} also selected the validation"
+            " images; leave it out"
         )
     settings = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
     settings["grad_accum_steps"] *= origin.state["worker_count"]
@@ -156,8 +152,8 @@ def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
     if not config.val_data:
         if data and not is_training_data(Path(data), trained_on, config.val_count):
             raise ConfigError(
-                f"{data} has only validation images; expected what the"
-                f" supernet was trained on, {trained_on}, or a folder with train/ in it"
+                f"{data} has only validation images; give the images that the supernet was trained on, {trained_on}, or"
+                " a folder with train/"
             )
         return str(real_path(data or trained_on)), ""
     validation = Path(data or config.val_data)

@@ -1,7 +1,4 @@
-"""Weight updates: mixed precision, gradient scaling, averaging over workers and clipping.
-
-The device is not synchronised, except by torch's scaler in fp16.
-"""
+"""Weight updates: mixed precision, gradient scaling, averaging over workers and clipping."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
 _LEAST_SCALE = 1e-4
-"""fp16: smallest loss scale, as in fairseq; from 2**16, it is reached after 30 failures in a row."""
+"""Smallest loss scale in fp16, as in fairseq; below it, training stops with an error."""
 
 
 class Step:
-    """Backward passes and updates of the weights.
+    """Backward passes and weight updates.
 
     Args:
-        clip: largest gradient norm; 0: no limit.
+        clip: largest gradient norm; 0: no clipping.
         apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
     """
 
@@ -44,7 +41,7 @@ class Step:
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
     def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Add the gradient of the loss computed by ``forward`` inside ``holding``; return the loss, on the device."""
+        """Call ``forward`` inside the context manager ``holding``, and add the gradient of the loss that it returns."""
         device = self.workers.device
         with holding, computing_in(self.precision, device):
             loss = forward()
@@ -53,10 +50,7 @@ class Step:
         return loss.detach()
 
     def update(self) -> None:
-        """Update the weights by the mean gradient of all workers.
-
-        In fp16, an update with a non-finite gradient is skipped and the scale halved.
-        """
+        """Update the weights with the mean gradient of all workers; in fp16, skip non-finite gradients."""
         if self.apart:
             self.backward(lambda: self.apart * experts_alike(self.model), nullcontext())
         self.workers.average_gradients(self.model.parameters())
@@ -69,14 +63,14 @@ class Step:
     def check_scale(self, update: int) -> None:
         if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
             error = NasExtError(
-                f"no finite gradient in fp16 by update {update}, though the loss was scaled by {scale:.1e}; lower --lr,"
-                " give --clip-grad, or take --precision bf16 or fp32"
+                f"gradients in fp16 are not finite at update {update}, even with a loss scale of {scale:.1e}; lower"
+                " --lr, give --clip-grad, or give --precision bf16 or fp32"
             )
             raise self.workers.agreed(error)
 
 
 class Losses:
-    """Training losses of an epoch, kept on the device until :meth:`read`."""
+    """Training losses of an epoch; they stay on the device until :meth:`read`."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -87,7 +81,7 @@ class Losses:
         self._waiting.setdefault(update, []).extend(losses)
 
     def read(self) -> float:
-        """Synchronise the device; return the mean over workers and over updates since the last call."""
+        """Return the mean loss over workers and over updates since the last call; synchronises the device."""
         if not self._waiting:
             return math.nan
         flat = torch.stack([loss for losses in self._waiting.values() for loss in losses])
@@ -97,7 +91,7 @@ class Losses:
         self.step.check_scale(max(sums))
         for update, loss in sums.items():
             if not math.isfinite(loss) and self.step.precision != "fp16":
-                error = NasExtError(f"the loss became {loss} at update {update}; lower --lr or give --clip-grad")
+                error = NasExtError(f"the loss is {loss} at update {update}; lower --lr or give --clip-grad")
                 raise self.step.workers.agreed(error)
         finite = [loss for loss in sums.values() if math.isfinite(loss)]
         for loss in finite:  # one by one: the order of additions decides the last bits
@@ -108,6 +102,6 @@ class Losses:
     @property
     def mean(self) -> float:
         if not self.count:
-            error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")
+            error = NasExtError("no loss of this epoch is finite; lower --lr, or give --precision bf16 or fp32")
             raise self.step.workers.agreed(error)
         return self.total / self.count

@@ -1,7 +1,6 @@
-"""``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop of timm's components.
+"""``python -m timm_ext.train --data .. --model .. --output ..``: training of image models and supernets.
 
-It trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun. Resuming
-gives the same results: random numbers depend only on seed, epoch, update and worker.
+It runs on one device, or on several with torchrun. A resumed run gives the same results as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ _FREE = (
     "log_interval",
     "keep_every",
 )
-"""Settings that may differ in a resumed run; other ``workers`` and loaders draw other augmentation."""
+"""Settings that may differ in a resumed run."""
 
 
 class Trainer:
-    """One training run.
+    """Training run.
 
     Args:
-        workers: this process among the workers; default: from torchrun's environment.
+        workers: rank and device of this process; default: from torchrun's environment.
     """
 
     def __init__(self, config: TrainConfig, workers: Workers | None = None) -> None:
@@ -109,16 +108,12 @@ class Trainer:
         self.epoch = 0
 
     def run(self) -> dict[str, Any]:
-        """Train to the last update or a stable ranking of subnets; return the best epoch's metrics.
-
-        Raises:
-            NasExtError: the run folder has other settings, or the training diverges.
-        """
+        """Train until the last update or a stable ranking of subnets; return the metrics of the best epoch."""
         self.resume()
         config = self.config
         validation = validation_data(config.data, config.val_data, config.val_count)
-        where = f"those of {validation}" if validation else "held out of the training images"
-        self._log(f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on: {where}")
+        where = f"from {validation}" if validation else "held out from the training images"
+        self._log(f"{len(self.train_set)} training images, {len(self.valid_set)} validation images {where}")
         if self.distillation and self.epoch < self.epochs:
             with self.workers.together():
                 self.distillation.check(self.epoch)
@@ -143,7 +138,7 @@ class Trainer:
             tqdm.write(text, file=sys.stderr)
 
     def train_epoch(self) -> float:
-        """Train the remaining updates of an epoch; return the mean loss."""
+        """Train one epoch, at most to the last update; return the mean loss."""
         first = self.epoch * self.per_epoch
         count = min(self.per_epoch, self.updates - first)
         self.model.train()
@@ -172,10 +167,10 @@ class Trainer:
     def train_step(
         self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
     ) -> list[torch.Tensor]:
-        """Run pass ``part`` of ``parts`` of an update through each architecture; the last pass updates the weights.
+        """Train the architectures of an update on batch ``part`` of ``parts``; after the last one, update the weights.
 
         Returns:
-            Terms of the update's loss, on the device.
+            One loss per architecture; all losses of an update add up to its loss.
         """
         architectures = self.architectures_of(update)
         if not part:
@@ -205,10 +200,7 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Return mean and individual ``loss`` and ``top1`` of the validated architectures, and ``stability_tau``.
-
-        The images are split among the workers.
-        """
+        """Validate several subnets; return their mean ``loss`` and ``top1``, those of each, and ``stability_tau``."""
         validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
         ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}
         images = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])
@@ -231,7 +223,7 @@ class Trainer:
         return record
 
     def save(self, path: Path, updates: int | None = None) -> None:
-        """Write a checkpoint; ``updates`` defaults to those of the completed epochs."""
+        """Write a checkpoint; ``updates`` is the number of updates so far, by default of the completed epochs."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()
@@ -250,11 +242,11 @@ class Trainer:
         )
 
     def resume(self) -> None:
-        """Resume from the run folder's ``last.pt``, if it exists."""
+        """Resume from ``last.pt`` in the output folder, if it exists."""
         with self.workers.together():
             self._read(self.folder / "last.pt")
         folder = f"the last epoch in {self.folder}"
-        self.workers.check_same(self.epoch, folder, "all machines have to see the same folder")
+        self.workers.check_same(self.epoch, folder, "give all machines the same shared folder")
         for model in self.models:
             self.workers.share(model)
 
@@ -277,25 +269,25 @@ class Trainer:
         for name, value in asdict(self.config).items():
             if name not in _FREE and stored.get(name) != value:
                 raise ConfigError(
-                    f"{self.folder} holds a run with --{name.replace('_', '-')} {stored.get(name)!r}, now {value!r};"
-                    " give another --output, or the same settings to continue it"
+                    f"{self.folder} contains a run with --{name.replace('_', '-')} {stored.get(name)!r}, but this run"
+                    f" has {value!r}; give another --output, or the same settings to resume the run"
                 )
         if (count := state["worker_count"]) != self.workers.count:
             raise ConfigError(
-                f"{self.folder} holds a run of {count} workers, now {self.workers.count}; start as many with torchrun,"
-                " or give another --output"
+                f"{self.folder} contains a run of {count} workers, but this run has {self.workers.count}; start"
+                f" {count} workers with torchrun, or give another --output"
             )
 
 
 def _line(record: Mapping[str, Any]) -> str:
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
-    parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
+    parts += [f"Kendall's tau {record['stability_tau']:.3f}"] if "stability_tau" in record else []
     return ", ".join(parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 for invalid input."""
+    """Run the command; return exit code 0, or 2 after an error."""
     workers = None
     try:
         config = parse(arguments)

@@ -1,7 +1,6 @@
-"""Processes that train one network together under ``torchrun``, or a single process.
+"""Distributed training with ``torchrun``, or with a single process.
 
-Each worker has a device and a part of the images. All train the same subnets, so that the same parameters have
-gradients, averaged once per update. ``DistributedDataParallel`` would search for unused parameters in each pass.
+All workers train the same subnets on different images, and average their gradients once per update.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from nas_core.errors import ConfigError, NasExtError
 
 
 class LostWorkerError(NasExtError):
-    """Another worker ended or is not reachable."""
+    """Error raised when another worker has ended or cannot be reached."""
 
 
 class OtherWorkerError(NasExtError):
-    """A failure that another worker reports."""
+    """Error raised on this worker because another worker failed."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """This process among all workers; a single worker exchanges nothing.
+    """Device and rank of this process, and communication with other workers.
 
-    All workers must call every method.
+    If one worker calls a method, all workers must call it.
     """
 
     device: torch.device
@@ -40,11 +39,11 @@ class Workers:
 
     @property
     def first(self) -> bool:
-        """True for the worker that writes files and messages."""
+        """True for the worker with rank 0, which writes files and messages."""
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average each gradient over the workers in one exchange; parameters without gradient are skipped."""
+        """Average gradients over the workers; parameters without gradient are skipped."""
         if self.count == 1:
             return
         trained = [parameter for parameter in parameters if parameter.grad is not None]
@@ -54,17 +53,15 @@ class Workers:
             parameter.grad = part.view_as(parameter)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Average tensors over the workers."""
         return self._sum(values.clone()) / self.count
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Sum numbers over the workers."""
         if self.count == 1:
             return list(values)
         return self._sum(torch.tensor(values, dtype=torch.float64, device=self.device)).tolist()
 
     def share(self, model: nn.Module) -> None:
-        """Copy the first worker's parameters and buffers to all."""
+        """Copy the parameters and buffers of the first worker to all workers."""
         if self.count > 1:
             for tensor in model.state_dict().values():
                 received = tensor.contiguous()
@@ -73,7 +70,7 @@ class Workers:
                 tensor.copy_(received)
 
     def check_same(self, number: int, what: str, advice: str) -> None:
-        """Raise a ConfigError unless all workers have this number."""
+        """Raise a ConfigError if ``number`` differs between workers; its message has ``what`` and ``advice``."""
         numbers = sorted(set(self._gathered(number)))
         if len(numbers) > 1:
             values = " and ".join(map(str, numbers))
@@ -81,9 +78,9 @@ class Workers:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise on all workers if the block, which exchanges nothing, fails on some.
+        """Make all workers raise an error if the ``with`` block fails on one of them.
 
-        The first failing worker raises its error, the others :class:`OtherWorkerError`.
+        The block must not communicate with other workers.
         """
         failure: NasExtError | None = None
         try:
@@ -96,7 +93,7 @@ class Workers:
             raise mine or OtherWorkerError("another worker failed")
 
     def agreed(self, error: NasExtError) -> NasExtError:
-        """Return an error of all workers on the first worker, :class:`OtherWorkerError` on the others."""
+        """Return ``error`` on the first worker, and :class:`OtherWorkerError` on others."""
         return error if self.first else OtherWorkerError(str(error))
 
     def reports(self, error: NasExtError) -> bool:
@@ -115,13 +112,10 @@ class Workers:
 
 
 def join(device: str) -> Workers:
-    """Join torchrun's workers: NCCL between CUDA devices, gloo between CPUs; without torchrun, one worker.
+    """Join the process group of torchrun; without torchrun, return a single worker.
 
     Args:
-        device: ``cpu`` or ``cuda``; several workers use ``cuda:0``, ``cuda:1``, .. by their local rank.
-
-    Raises:
-        ConfigError: the device cannot be used, or has an index with several workers.
+        device: ``cpu`` or ``cuda``, without an index if there are several workers.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
@@ -129,7 +123,8 @@ def join(device: str) -> Workers:
     kind, _, index = device.partition(":")
     if index:
         raise ConfigError(
-            f"--device {device} with {count} workers; give {kind}, each worker takes one of CUDA_VISIBLE_DEVICES"
+            f"--device is {device}, but there are {count} workers; give --device {kind}, and each worker uses one of"
+            " CUDA_VISIBLE_DEVICES"
         )
     worker_device = usable_device("cpu" if kind == "cpu" else f"{kind}:{os.environ['LOCAL_RANK']}")
     if worker_device.type == "cuda":
@@ -141,7 +136,7 @@ def join(device: str) -> Workers:
 
 
 def leave() -> None:
-    """Leave the workers; all must call it."""
+    """Leave the process group of torchrun; all workers must call it."""
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -153,5 +148,5 @@ def _reached() -> Iterator[None]:
     except RuntimeError as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:160]
         raise LostWorkerError(
-            f"a worker ended or cannot be reached ({reason}); see the message of that worker"
+            f"another worker ended or cannot be reached ({reason}); see the error message of that worker"
         ) from None

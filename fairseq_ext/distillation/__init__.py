@@ -1,4 +1,4 @@
-"""Distillation in fairseq's training; importing it registers the criteria."""
+"""Distillation in fairseq. Importing this package registers the criteria with fairseq."""
 
 from fairseq_ext.distillation import criterion
 

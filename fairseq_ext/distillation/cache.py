@@ -1,6 +1,6 @@
-"""A disk cache of a teacher's output for fairseq's training data.
+"""Disk cache of a teacher's output for fairseq's training data.
 
-Shapes: B batch, T length, N = B * T rows of a padded batch, K words.
+Shapes: B batch, T length, N = B * T target tokens including padding, K words per token.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from nas_core.supernet.teacher.losses import TopK
 _log = logging.getLogger(__name__)
 
 _DIGESTED = 1000
-"""Number of sentences whose words enter the data's digest."""
-_OTHER = (
-    "sentences of a batch differ in length from those of the data set, so --teacher-cache cannot keep them; drop it"
-)
+"""Number of sentences from which the hash of the data is computed."""
+_OTHER = "sentences of a batch differ in length from those of the data set; leave --teacher-cache out"
 
 
 class SampleCache:
-    """A teacher's most probable words for each target token, by sentence number."""
+    """Cache of a teacher's most probable words for each target token of the training data."""
 
     def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, top_k: int, temperature: float) -> None:
         if ":" in str(options_of(task).data):
-            raise ConfigError("--teacher-cache needs one data folder, several are read in turn; drop it")
+            raise ConfigError(
+                f"--teacher-cache supports one data folder, but {options_of(task).data} are several; leave it out"
+            )
         dataset = next((task.datasets[name] for name in task.datasets if name.startswith("train")), None)
         lengths = getattr(dataset, "tgt_sizes", getattr(dataset, "sizes", None))
         if lengths is None:
-            raise ConfigError("--teacher-cache needs a fixed training split named train*; drop it")
+            raise ConfigError(
+                "--teacher-cache needs a training split named train* with known lengths; leave --teacher-cache out"
+            )
         self._padding = int(task.target_dictionary.pad())
         self._lengths = np.asarray(lengths, dtype=np.int64)
         settings = CacheSettings(
@@ -50,15 +52,17 @@ class SampleCache:
         )
         self._cache = TeacherCache(folder, settings, self._lengths)
         _log.info(
-            "teacher's cache %s: %d of %d sentences, %.1f MB on disk",
+            "cache of the teacher in %s: %d of %d sentences, %.1f MB on disk",
             folder, self._cache.filled, len(self._lengths), self._cache.size_mb,
         )  # fmt: skip
 
     def rows(self, sample: dict[str, Any], compute: Callable[[], TopK]) -> TopK:
-        """Return the words (N, K) of a batch; ``compute`` returns all rows if a sentence is missing.
+        """Return the most probable words (N, K) of a batch.
 
-        New rows are read back, so that a resumed training uses the same numbers.
+        Args:
+            compute: function that computes them with the teacher, called if a sentence is not cached.
         """
+        # New rows are read back, so that a resumed training uses the same numbers.
         ids = [int(number) for number in sample["id"].tolist()]  # the host waits for the device here
         target: Tensor = sample["target"]
         if max(ids) >= len(self._lengths) or self._lengths[ids].max() > target.shape[1]:

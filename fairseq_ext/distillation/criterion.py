@@ -1,9 +1,9 @@
-"""fairseq's criteria with a teacher, ``distilled_label_smoothed_cross_entropy``, ``distilled_cross_entropy`` and
+"""Criteria for distillation: ``distilled_label_smoothed_cross_entropy``, ``distilled_cross_entropy`` and
 ``distilled_masked_lm``.
 
-Annotations are not postponed: fairseq reads option types. Shapes: B batch, T length, N = B * T rows, C channels,
-V vocabulary.
+Shapes: B batch, T length, N = B * T target tokens, C channels, V vocabulary.
 """
+# Annotations are not postponed: fairseq reads option types.
 
 import math
 from collections.abc import Callable, Iterator
@@ -35,97 +35,103 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, projected_distilled_loss, smoothed_loss
 
 LARGEST = "largest"
-"""Value of ``--teacher`` for the largest subnet of the sandwich."""
+"""Value of ``--teacher`` that makes the largest subnet the teacher."""
 _CACHED_WORDS = 32
-"""Default number of cached words per token."""
+"""Default number of words per token in ``--teacher-cache``."""
 _LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
 Outputs = tuple[Tensor, Tensor | None]
-"""Features (N, C) and the output table (V, C), or logits (N, V) and None."""
+"""Features (N, C) and output embeddings (V, C), or logits (N, V) and None."""
 
 
 @dataclass
 class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of distillation, in addition to those of the own loss."""
+    """Options of distillation, in addition to those of fairseq's criterion."""
 
     teacher: Optional[str] = field(  # noqa: UP045  fairseq reads this form
         default=None,
         metadata={
-            "help": "checkpoint of a model of the same task and dictionaries (of a supernet: its largest subnet), or"
-            " 'largest': in sandwich sampling the largest subnet is the teacher of the others"
+            "help": "teacher: a checkpoint of a model (of a supernet, the largest subnet) with the same task and"
+            " dictionaries, or 'largest' for the largest subnet of --sampling sandwich"
         },
     )
     distill_weight: float = field(
-        default=0.5, metadata={"help": "weight of the teacher's loss; that of the labels has the rest of 1"}
+        default=0.5,
+        metadata={"help": "weight w of the loss against the teacher; the loss against labels has weight 1 - w"},
     )
-    distill_temperature: float = field(default=1.0, metadata={"help": "divides the logits of both networks"})
+    distill_temperature: float = field(
+        default=1.0, metadata={"help": "temperature of the logits of teacher and student"}
+    )
     distill_hidden: float = field(
         default=0.0,
         metadata={
-            "help": "weight of the difference between layer inputs of teacher and student, which come from one"
-            " 'nas-ext elastic'"
+            "help": "weight of the difference between layer inputs of teacher and student, which must originate from"
+            " the same file of 'nas-ext elastic'"
         },
     )
     distill_attention: float = field(
-        default=0.0, metadata={"help": "weight of the difference between attention outputs"}
+        default=0.0,
+        metadata={"help": "weight of the difference between attention outputs, as for --distill-hidden"},
     )
     teacher_cache: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "folder for the teacher's most probable words of each training token"},
+        metadata={"help": "folder in which the teacher's most probable words of each training token are cached"},
     )
     teacher_top_k: int = field(
         default=0,
         metadata={
-            "help": "number of most probable words that are compared one by one; 0: all,"
-            f" with --teacher-cache {_CACHED_WORDS}"
+            "help": "number of the teacher's most probable words in the loss; 0: all words, or"
+            f" {_CACHED_WORDS} with --teacher-cache"
         },
     )
 
 
 def check_options(options: Any) -> None:
-    """Check options that need no file, and fill in dependent defaults."""
+    """Check the options of distillation, and fill in defaults."""
     if not options.teacher:
         raise ConfigError(
-            "this criterion needs a teacher; give --teacher FILE or --teacher largest, or another criterion"
+            "--teacher is missing; give --teacher FILE or --teacher largest, or a --criterion without distillation"
         )
     check_ranges(options, DISTILLATION_RANGES)
     if not options.teacher_cache:
         return
     if options.teacher == LARGEST or options.distill_hidden or options.distill_attention:
         raise ConfigError(
-            "--teacher-cache stores the probabilities of a fixed teacher, without hidden states and attention; drop it,"
-            " or --teacher largest, --distill-hidden and --distill-attention"
+            "--teacher-cache stores only probabilities of a frozen teacher; leave it out with --teacher largest,"
+            " --distill-hidden or --distill-attention"
         )
     options.teacher_top_k = options.teacher_top_k or _CACHED_WORDS
 
 
 class Distilled:
-    """Mixin for a criterion with a teacher; inherit it before fairseq's criterion.
+    """Mixin that adds a teacher to a criterion of fairseq; inherit it first.
 
-    The training loss is ``(1 - w)`` times the criterion's own loss plus ``w`` times ``KL(teacher || student) * T^2``,
-    plus optional differences between layers. The validation loss is the criterion's own.
+    The training loss is ``(1 - w)`` times fairseq's loss plus ``w`` times ``KL(teacher || student) * T^2``, plus
+    optional differences between layers. The validation loss is fairseq's.
 
-    All subnets of a batch share a file teacher's output. With ``--teacher largest`` the largest subnet runs first with
-    its own loss, and is the teacher of the others (Yu et al. 2020, BigNAS, section 3.1).
+    With ``--teacher largest``, the largest subnet is trained on labels only, and is the teacher of other subnets in the
+    same batch (Yu et al. 2020, BigNAS, section 3.1).
     """
 
     training: bool
     padding_idx: int
     smoothing = 0.0
     sentence_avg = False
-    """Divide the loss by the number of sentences, not tokens."""
+    """Divide the loss by the number of sentences instead of tokens."""
     cached = True
-    """Targets are the same in each epoch and can be cached."""
+    """True if the data is the same in each epoch, so that the teacher's output can be cached."""
 
     def set_up(self, cfg: Any, task: Any) -> None:
         with one_line_errors():
             check_options(cfg)
             if cfg.teacher_cache and not self.cached:
-                raise ConfigError("--teacher-cache needs fixed inputs, and each epoch masks other tokens; drop it")
+                raise ConfigError(
+                    "--teacher-cache cannot be used, since each epoch masks different tokens; leave it out"
+                )
             self.largest_first = cfg.teacher == LARGEST
             if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
                 raise ConfigError(
-                    "--teacher largest needs the largest subnet of each batch; add --sampling sandwich and a supernet's"
-                    " task, or give --teacher a file"
+                    "--teacher largest needs the largest subnet in each update; give --task supernet_* and --sampling"
+                    " sandwich, or --teacher FILE"
                 )
         keep_all_sentences()
         self.options, self._task = cfg, task
@@ -135,11 +141,11 @@ class Distilled:
 
     @contextmanager
     def one_batch(self, shared: bool = True, dummy: bool = False) -> Iterator[None]:
-        """Set how the forwards in the block, all of one batch, use the teacher.
+        """Set the use of the teacher for all forward passes on one batch, in a ``with`` block.
 
         Args:
-            shared: compute the teacher's output once for all forwards.
-            dummy: bypass the teacher's cache, because the batch is not training data.
+            shared: compute the teacher's output once for all forward passes.
+            dummy: do not cache the teacher's output, since the batch is not training data.
         """
         self._shared, self._dummy = shared, dummy
         try:
@@ -148,7 +154,6 @@ class Distilled:
             self._shared, self._dummy, self._latest = False, False, None
 
     def train(self, mode: bool = True) -> Any:
-        """Set the mode; before a validation, flush the teacher's cache."""
         if not mode and getattr(self, "teacher", None) is not None:
             self.teacher.flush()
         return super().train(mode)  # type: ignore[misc]
@@ -166,13 +171,13 @@ class Distilled:
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
     def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
-        """Return targets (N,), their number without padding, and a function from a network to its outputs."""
+        """Return targets (N,), the number of targets without padding, and a function that runs a network."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     def distilled(
         self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the training loss of a batch and its logged parts, summed over tokens."""
+        """Return the training loss of a batch and the logged losses, summed over tokens."""
         student, options = model, self.options
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module
@@ -203,20 +208,22 @@ class Distilled:
         return loss, log
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Return token masks (B, T) by side of the network."""
+        """Return masks (B, T) of the tokens that are not padding, for encoder and decoder."""
         decoder = sample["target"].ne(self._task.target_dictionary.pad())
         if "prev_output_tokens" not in sample["net_input"]:
             return {"": decoder}
         return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
 
     def _teacher_output(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
-        """Return the teacher's output; None if the student is the largest subnet and the teacher."""
+        """Return the teacher's output; None if the student itself is the teacher."""
         if self._latest is not None and self._latest[0] is sample:
             return self._latest[1]
         with one_line_errors():
             if self.largest_first:
                 if not self._shared:
-                    raise ConfigError("--teacher largest needs a space of more than one network; give --teacher a file")
+                    raise ConfigError(
+                        "--teacher largest needs a search space with more than one architecture; give --teacher FILE"
+                    )
                 return None
             if self.teacher is None:
                 self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options, student)
@@ -246,7 +253,6 @@ class Distilled:
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log fairseq's metrics, and the teacher's loss in bits per token."""
         super().reduce_metrics(logging_outputs)  # type: ignore[misc]
         total = sum(log.get("sample_size", 0) for log in logging_outputs)
         for name in _LOGGED:
@@ -257,7 +263,7 @@ class Distilled:
 
 
 def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:
-    """Return features and output table if the network provides them, else logits."""
+    """Return features and output embeddings of a model; logits if the model does not provide them."""
     if not hasattr(model, "active_subnet"):
         output = getattr(getattr(model, "decoder", None), "output_projection", None)
         if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
@@ -294,7 +300,7 @@ class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCri
         self.smoothing = cfg.label_smoothing
         with one_line_errors():
             if cfg.ignore_prefix_size:
-                raise ConfigError("--ignore-prefix-size is not read by a criterion with a teacher; drop it")
+                raise ConfigError("--ignore-prefix-size is not supported with a teacher; leave it out")
         self.set_up(cfg, task)
 
     def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
@@ -312,7 +318,7 @@ class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[m
 
 
 class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
-    """``masked_lm`` with a teacher that reads the same masked sentences."""
+    """``masked_lm`` with a teacher that gets the same masked sentences."""
 
     cached = False
 
@@ -330,7 +336,6 @@ class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
         return target[masked], masked.int().sum(), run
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the mask (B, T) of all tokens, masked or not."""
         return {"": sample["net_input"]["src_tokens"].ne(self.padding_idx)}
 
 

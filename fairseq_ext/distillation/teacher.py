@@ -1,6 +1,6 @@
-"""A frozen teacher from a checkpoint of the student's task and vocabulary, and its outputs.
+"""Frozen teacher from a checkpoint, and its outputs.
 
-Layers are identified by side, number in the supernet and part, such as ``("encoder", 2, "self_attn")``.
+Layers are identified by side, index in the supernet and sublayer, such as ``("encoder", 2, "self_attn")``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")
 
 
 class LayerStates(NamedTuple):
-    """Tensors (B, T, C) by layer."""
+    """Activations (B, T, C) of the layers of a network."""
 
     hidden: dict[Layer, Tensor]
     """Inputs of self-attention."""
@@ -52,12 +52,12 @@ class LayerStates(NamedTuple):
 
 
 class TeacherOutput(NamedTuple):
-    """A teacher's output for a batch."""
+    """Output of a teacher for one batch."""
 
     rows: Probabilities | TopK | Projection
-    """Probabilities of the N rows."""
+    """Probabilities of words for each target token."""
     states: LayerStates | None
-    """Layer inputs and outputs, if they are compared."""
+    """Activations, if they are compared."""
 
 
 def teacher_output(
@@ -67,11 +67,11 @@ def teacher_output(
     states: LayerStates | None = None,
     defer: bool = False,
 ) -> TeacherOutput:
-    """Convert a network's outputs to a teacher's output.
+    """Convert the outputs of a network to a teacher's output.
 
     Args:
-        count: number of most probable words to keep; 0 keeps all.
-        defer: compute all probabilities together with those of the student.
+        count: number of most probable words to keep; 0: all.
+        defer: compute the probabilities later, together with those of the student.
     """
     x, table = outputs
     if table is None:
@@ -86,7 +86,7 @@ def teacher_output(
 
 
 class FileTeacher:
-    """A checkpoint's network, not registered as a module of the criterion."""
+    """Frozen network of a checkpoint as a teacher."""
 
     def __init__(self, path: Path, task: Any, options: Any, student: Any) -> None:
         self._options = options
@@ -97,8 +97,8 @@ class FileTeacher:
             ours = tuple(min(length, block) for length in ours)
         if any(their < our for their, our in zip(theirs, ours, strict=False)):
             raise ConfigError(
-                f"--teacher {path} reads sentences of {theirs} tokens at most, and the student of {ours}; lower"
-                " --max-source-positions, --max-target-positions or --tokens-per-sample to the teacher's"
+                f"--teacher {path} supports at most {theirs} tokens per sentence, but the student {ours}; lower"
+                " --max-source-positions, --max-target-positions or --tokens-per-sample to these lengths"
             )
         self._compares_layers = bool(options.distill_hidden or options.distill_attention)
         if self._compares_layers:
@@ -113,7 +113,11 @@ class FileTeacher:
         self._subnet = self.model.select(self.model.architecture) if isinstance(self.model, SubnetHolder) else None
 
     def output(self, sample: dict[str, Any], run: Any, defer: bool, cached: bool = True) -> TeacherOutput:
-        """Return the output for a batch; ``run`` returns a network's outputs."""
+        """Return the teacher's output for a batch.
+
+        Args:
+            run: function that runs a network on the batch.
+        """
         temperature = self._options.distill_temperature
         if self._cache is not None and cached:
             rows = self._cache.rows(sample, lambda: teacher_output(self._run(run)[0], self._words, temperature).rows)
@@ -140,14 +144,13 @@ def _positions(model: Any) -> tuple[int, ...]:
 
 
 def open_teacher(path: Path, task: Any) -> nn.Module:
-    """Open a checkpoint's network, or the largest subnet of a supernet, without gradients.
+    """Load the network of a checkpoint (of a supernet, the largest subnet) without gradients.
 
-    Raises:
-        ConfigError: the file is missing, or has another task or vocabulary.
-        CheckpointError: the file is damaged.
+    Args:
+        task: task of the student; the teacher must have the same task and dictionaries.
     """
     if not path.is_file():
-        raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")
+        raise ConfigError(f"--teacher {path} does not exist; give a checkpoint of fairseq-train, or 'largest'")
     with settings_errors(path):
         state = in_groups(read_state(path, mmap=True))
         settings = options_in((state.get("cfg") or {}).get("task"))
@@ -159,19 +162,21 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
         folder = str(settings.get("data") or "").split(":")[0]
     own_data = bool(folder) and Path(folder).is_dir()
     if not own_data:
-        _log.warning("no data folder %s of the teacher: only the sizes of its dictionaries are compared", folder)
+        _log.warning(
+            "the teacher's data folder %s does not exist, so only the sizes of its dictionaries are checked", folder
+        )
     try:
         with own_streams(0):  # the student's random numbers do not depend on its teacher
             own_task, model = load_network(path, state, None if own_data else options_of(task).data)
     except CheckpointError as error:
         if own_data:
             raise
-        raise CheckpointError(f"{error}; a teacher must have the vocabulary of --data") from None
+        raise CheckpointError(f"{error}; the teacher must have the dictionaries of --data") from None
     for side in ("source", "target"):
         _check_words(path, side, own_task, task)
     if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
         raise ConfigError(
-            f"--teacher {path} has an adaptive softmax, which gives no logits; give a teacher without one"
+            f"--teacher {path} has an adaptive softmax, which is not supported; give a teacher without one"
         )
     if isinstance(model, SubnetHolder):
         model.eval_architecture = model.space.largest()
@@ -192,8 +197,8 @@ def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
             (f"{theirs[i]!r}, here {ours[i]!r}" for i in range(len(ours)) if theirs[i] != ours[i]), "equal"
         )
         raise ConfigError(
-            f"--teacher {path} has another {side} vocabulary of {len(theirs)} symbols, here {len(ours)} (the first that"
-            f" differs is {difference}); give a teacher that was trained with the dictionaries of this data"
+            f"--teacher {path} has a {side} dictionary of {len(theirs)} symbols, but the data has {len(ours)} (first"
+            f" difference: {difference}); give a teacher that was trained with the dictionaries of this data"
         )
 
 
@@ -201,7 +206,7 @@ def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
 
 
 def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerStates]:
-    """Return the result of ``call``, which runs the model once, and the layer states."""
+    """Return the result of ``call``, which runs the model once, and the activations of the model."""
     subnet = model.active_subnet()
     matches = {name: (match, tensor) for name, tensor in named_tensors(subnet) if (match := _LAYER.fullmatch(name))}
     indices: dict[str, set[int]] = {}
@@ -230,25 +235,24 @@ def _layer_numbers(model: Any, side: str, depth: int) -> list[int]:
 
 
 def differences(student: dict[Layer, Tensor], teacher: dict[Layer, Tensor], masks: dict[str, Tensor]) -> Tensor:
-    """Return the mean difference per token of shared layers; ``masks`` (B, T) are True at tokens."""
+    """Return the mean difference per token between the common layers; ``masks`` (B, T) are False at padding."""
     shared = [layer for layer in student if layer in teacher]
     return torch.stack([hidden_loss(student[layer], teacher[layer], masks[layer[0]]) for layer in shared]).mean()
 
 
 def check_one_origin(student: Any, teacher: Any, path: str) -> None:
-    """Check that both networks have the same channel order."""
-    need = "--distill-hidden and --distill-attention need a teacher and a student of one 'nas-ext elastic'"
+    """Raise a ConfigError unless teacher and student originate from one supernet, with the same order of channels."""
+    need = "--distill-hidden and --distill-attention need a teacher and a student from the same 'nas-ext elastic' file"
     if not (hasattr(teacher, "active_subnet") and hasattr(student, "active_subnet")):
         raise ConfigError(
-            f"{need}; --teacher {path} or the student is a model of fairseq's own: drop them, or give the supernet that"
-            " was made of it as the teacher"
+            f"{need}, but --teacher {path} or the student is a model of fairseq; leave these options out, or give the"
+            " supernet that was converted from the model as --teacher"
         )
     origins = [getattr(model.args, "converted", None) for model in (student, teacher)]
     initial = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
     same = isinstance(origins[0], str) and origins[0] == origins[1]
     if not same and not any(file and real_path(file) == real_path(path) for file in initial):
         raise ConfigError(
-            f"{need}; --teacher {path} and the student are of different ones: drop them, or begin with"
-            " --finetune-from-model from the file of that teacher; from a subnet of it only if 'nas-ext elastic' made"
-            " the teacher"
+            f"{need}, but --teacher {path} and the student are from different files; leave these options out, or start"
+            " the student with --finetune-from-model from the file of the teacher"
         )

@@ -1,1 +1,1 @@
-"""Conversion of fairseq's own models to supernets whose largest subnet is the trained network."""
+"""Conversion of trained models of fairseq to supernets."""

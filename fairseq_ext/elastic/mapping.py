@@ -1,7 +1,4 @@
-"""Mapping of weights between fairseq's transformers and this project's networks.
-
-Shapes: C channels, V vocabulary.
-"""
+"""Conversion of weights between fairseq's transformers and networks of :mod:`nas_core.models`."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from nas_core.supernet.elastic.kinds import with_kinds
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
 _FIRST = 2
-"""fairseq's position of the first token, after padding."""
+"""Index of the first token in fairseq's table of positions."""
 
 _PARTS = {
     "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -33,17 +30,15 @@ _PARTS = {
     "ffn.fc2": ("fc2",),
     "ffn_norm": ("final_layer_norm",),
 }
-"""Part of this project's layers -> parts of fairseq's layers that it concatenates."""
+"""Weight of a layer of ``nas_core`` -> weights of fairseq's layer that it concatenates."""
 
 
 def _state(modules: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the weights and biases of modules, of which some may be None, by name."""
     named = ((f"{name}.{kind}", module, kind) for name, module in modules.items() for kind in ("weight", "bias"))
     return {name: getattr(module, kind) for name, module, kind in named if module is not None}
 
 
 def _layers_state(prefix: str, layers: Any) -> dict[str, Tensor]:
-    """Convert the weights of fairseq's layers; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     for index, layer in enumerate(layers):
         reads_encoder = getattr(layer, "encoder_attn", None) is not None
@@ -56,7 +51,6 @@ def _layers_state(prefix: str, layers: Any) -> dict[str, Tensor]:
 
 
 def _plain_layers(prefix: str, layers: Any) -> dict[str, Tensor]:
-    """Convert the weights of a subnet's layers to fairseq's; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     for index, layer in enumerate(layers):
         for name, tensor in named_tensors(layer):
@@ -68,7 +62,7 @@ def _plain_layers(prefix: str, layers: Any) -> dict[str, Tensor]:
 
 
 def positions_table(positions: Any, length: int, width: int) -> Tensor:
-    """Return position vectors (length, C) without fairseq's padding; zeros if there are none."""
+    """Return position embeddings (length, width) without those of padding; zeros if ``positions`` is None."""
     if positions is None:
         return torch.zeros(length, width)
     sinusoids = isinstance(positions, SinusoidalPositionalEmbedding)
@@ -80,7 +74,7 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
 
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert fairseq's ``transformer`` to the elastic network's state."""
+    """Convert the weights of fairseq's ``transformer`` to a state dict of the supernet ``net``."""
     config = net.config
     state = {"reference_widths": net.reference_widths, "output.weight": model.decoder.output_projection.weight}
     sides = (("encoder", "source", model.encoder), ("decoder", "target", model.decoder))
@@ -93,7 +87,7 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert fairseq's ``transformer_lm`` to the elastic network's state."""
+    """Convert the weights of fairseq's ``transformer_lm`` to a state dict of the supernet ``net``."""
     decoder, table = model.decoder, model.decoder.embed_tokens.weight
     state = {
         "reference_width": net.reference_width,
@@ -109,7 +103,7 @@ def _elastic(state: Mapping[str, Tensor], net: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert fairseq's ``roberta`` to the elastic network's state."""
+    """Convert the weights of fairseq's ``roberta`` to a state dict of the supernet ``net``."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
     state = {
         "reference_width": net.reference_width,
@@ -122,8 +116,8 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
     for name, classifier in model.classification_heads.items():
         if classifier.dense.out_features > net.embed_dim:
             raise CheckpointError(
-                f"classification head {name} has {classifier.dense.out_features} hidden units, more than the network's"
-                f" {net.embed_dim} channels, which has no elastic form; remove the head"
+                f"classification head {name} has {classifier.dense.out_features} hidden units, more than the"
+                f" {net.embed_dim} channels of the network, which is not supported; remove the head"
             )
         modules |= {f"classification_heads.{name}.{part}": getattr(classifier, part) for part in ("dense", "out_proj")}
     if not net.config.share_embeddings:
@@ -132,10 +126,8 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert a subnet to the weights of fairseq's ``transformer``.
-
-    If the output shares a scaled embedding table, the last layer norm is divided by the scale.
-    """
+    """Convert the weights of a subnet to those of fairseq's ``transformer``."""
+    # If the output shares a scaled embedding table, the last layer norm is divided by the scale.
     state: dict[str, Tensor] = {}
     scale = 1.0
     sides = (
@@ -160,7 +152,8 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert a subnet to the weights of fairseq's ``transformer_lm``; the output does not share a scaled embedding."""
+    """Convert the weights of a subnet to those of fairseq's ``transformer_lm``."""
+    # The output does not share a scaled embedding.
     width = subnet.embedding.shape[1]
     scale = net.embedding_scale(subnet.embedding) / math.sqrt(width)
     positions = net.positions_at(0, net.context_length, width).to(subnet.embedding)
@@ -175,7 +168,7 @@ def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert a subnet with equal layers to the weights of fairseq's ``roberta``."""
+    """Convert the weights of a subnet with equal layers to those of fairseq's ``roberta``."""
     positions = net.positions.table[:, : subnet.embedding.shape[1]].detach()
     state = {
         f"{_ENCODER}version": torch.tensor([3.0]),
@@ -193,5 +186,4 @@ def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def _padded(positions: Tensor, rows: int) -> Tensor:
-    """Return position vectors (length, C) after ``rows`` of zeros, which fairseq uses for padding."""
     return torch.cat([positions.new_zeros(rows, positions.shape[1]), positions])

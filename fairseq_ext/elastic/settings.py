@@ -1,4 +1,4 @@
-"""Settings of fairseq's ``transformer``, ``transformer_lm`` and ``roberta``, and options without an elastic form."""
+"""Settings of fairseq's ``transformer``, ``transformer_lm`` and ``roberta``, and unsupported options."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _NO_FORM = (
     "decoder_xformers_att_config", "encoder_layers_to_keep", "decoder_layers_to_keep", "mha_heads_to_keep",
     "ffn_blocks_to_remove",
 )  # fmt: skip
-"""Options that change a model's function, without an elastic form; off by default."""
+"""Options of fairseq that supernets do not support; off by default."""
 _NO_FORM_OF = {
     "transformer": ("layernorm_embedding",),
     "transformer_lm": ("layernorm_embedding",),
     "roberta": ("no_token_positional_embeddings",),
 }
-"""Further ones, by model."""
+"""Further unsupported options, by model."""
 _MASKED_LM_TASKS = {
     "masked_lm": "masked_lm",
     "multilingual_masked_lm": "masked_lm",
     "sentence_prediction": "sentence_prediction",
 }
-"""Training task -> task that opens the network. Multilingual models such as XLM-R have one vocabulary."""
+"""Task of the training -> task with which the model is loaded."""
 
 
 def translation_settings(
@@ -112,11 +112,11 @@ def masked_lm_settings(
 
 
 def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the task options of a ``roberta``; ``_name`` is the task that opens it."""
+    """Return the task options of a ``roberta``; ``_name`` is the task with which it is loaded."""
     options = options_in(groups.get("task"))
     name = str(options.get("_name"))
     if name not in _MASKED_LM_TASKS:
-        raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_MASKED_LM_TASKS)}")
+        raise ConfigError(f"{path} was trained with --task {name}; expected one of {', '.join(_MASKED_LM_TASKS)}")
     names = {field.name for field in dataclasses.fields(TASK_DATACLASS_REGISTRY[_MASKED_LM_TASKS[name]])}
     return {option: options[option] for option in options if option in names} | {"_name": _MASKED_LM_TASKS[name]}
 
@@ -124,12 +124,14 @@ def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _task_options(groups: Mapping[str, Any], kind: type[Any], path: Path) -> dict[str, Any]:
     options = options_in(groups.get("task"))
     if not issubclass(TASK_REGISTRY.get(str(options.get("_name")), object), kind):
-        raise ConfigError(f"{path} was trained with --task {options.get('_name')}; expected a {kind.__name__}")
+        raise ConfigError(
+            f"{path} was trained with --task {options.get('_name')}; expected a task of class {kind.__name__}"
+        )
     return options
 
 
 def _options(arch: str, args: Namespace, path: Path) -> Namespace:
-    """Fill in options that older releases lack, and check that all have an elastic form."""
+    """Fill in options that older releases of fairseq lack; raise a ConfigError for an unsupported option."""
     ARCH_CONFIG_REGISTRY[arch](args)
     model = "transformer_lm" if arch.startswith("transformer_lm") else arch
     if model == "transformer_lm":
@@ -160,4 +162,4 @@ def _sizes(args: Namespace, side: str, path: Path) -> tuple[int, int, int, int]:
 
 
 def _no_form(path: Path, part: str, expected: str = "a network without it") -> ConfigError:
-    return ConfigError(f"{path} was trained with {part}, which has no elastic form; expected {expected}")
+    return ConfigError(f"{path} was trained with {part}, which supernets do not support; expected {expected}")

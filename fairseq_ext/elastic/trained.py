@@ -1,6 +1,6 @@
-"""fairseq's own ``transformer``, ``transformer_lm`` and ``roberta`` as the largest subnet of a supernet.
+"""Conversion of trained ``transformer``, ``transformer_lm`` and ``roberta`` models of fairseq to supernets.
 
-Shapes: B batch, S/T source and target length, V vocabulary, K classes.
+Shapes: B batch, T length, V vocabulary, K classes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.teacher.cache import weights_digest
 
 _LENGTHS = (17, 11, 5)
-"""Sentence lengths in tokens for comparing outputs, limited to the network's longest input."""
+"""Lengths in tokens of the random sentences that verify a conversion."""
 _HEADS = "classification_heads."
 _ROBERTA_OPTIONS = (
     "dropout",
@@ -77,34 +77,34 @@ class Request:
     """Settings of a conversion."""
 
     data: str | None = None
-    """Data folder, if it has moved since training."""
+    """Data folder; default: the one named in the checkpoint."""
     space: str = "auto"
-    """Name or file of a space, or a spec of :func:`nas_core.supernet.elastic.space_spec.resolve`."""
+    """Name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.resolve`."""
     attention: tuple[str, ...] = ("softmax",)
-    """Kinds of attention for each layer, including softmax."""
+    """Kinds of attention to choose from in each layer, including softmax."""
     calibrate: int = 0
-    """Batches that measure importance; 0 needs no data."""
+    """Number of calibration batches; 0: no data is needed."""
     device: str = "cpu"
 
 
 class FairseqTrained:
-    """A trained network as an elastic network; see :class:`nas_core.supernet.elastic.conversion.Trained`.
+    """Trained model of fairseq, to be converted to a supernet.
 
-    By default, the network predicts next tokens.
+    Implements :class:`nas_core.supernet.elastic.conversion.Trained`.
 
     Args:
-        options: model options for the supernet's checkpoint.
+        options: model options for the checkpoint of the supernet.
     """
 
     form: ClassVar[ElasticForm]
     network: ClassVar[Callable[..., nn.Module]]
-    """Elastic network of a space, vocabulary sizes and settings."""
+    """Class of the supernet."""
     mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
-    """Function that converts fairseq's weights to the elastic network's state."""
+    """Function that converts fairseq's weights to a state dict of the supernet."""
     family: ClassVar[Family]
     metric = "accuracy"
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
-    """Network inputs in a batch, by name."""
+    """Names of the network's inputs in a batch of fairseq."""
 
     def __init__(
         self, path: Path, state: dict[str, Any], space: SearchSpace, request: Request, options: Mapping[str, Any]
@@ -135,7 +135,8 @@ class FairseqTrained:
             return self.network(self.space, *map(len, dictionaries), config)
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest difference between the outputs of :meth:`_pairs`, relative to the largest output."""
+        """Return the largest difference between outputs of the supernet and of fairseq's model, relative to the largest
+        output."""
         elastic: Any = net
         training, tokens = net.training, self._tokens()
         net.eval()
@@ -147,26 +148,25 @@ class FairseqTrained:
         return max(float((outputs - expected).abs().max() / expected.abs().max()) for outputs, expected in pairs)
 
     def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return outputs (B, T, V), or (B, K) of a head, of ``net`` and of fairseq's model for the same tokens."""
+        """Return pairs of outputs, (B, T, V) or (B, K), of ``net`` and of fairseq's model for the same tokens."""
         return [(net(subnet, *tokens), self._model(*tokens)[0])]
 
     def _tokens(self) -> tuple[Tensor, ...]:
-        """Return random inputs, each (B, T); outputs are compared at the tokens of the last one."""
+        """Return random input tokens, one tensor (B, T) per input."""
         stream = torch.Generator().manual_seed(0)
         return (self._random_tokens(self.task.source_dictionary, self.longest(), stream),)
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return training batches, else validation batches."""
         data = self._state["cfg"].get("dataset") or {}
         splits = tuple(str(data.get(f"{name}_subset") or name).split(",")[0] for name in ("train", "valid"))
         return calibration_batches(self.task, splits, self.longest(), count, self._device)
 
     def longest(self) -> Any:
-        """Return the longest input in tokens, by side."""
+        """Return the largest number of input tokens; a pair for translation."""
         return self._model.max_positions()
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the cross-entropy per target token, with the training's label smoothing."""
+        """Return the cross-entropy per target token, with the label smoothing of the training."""
         logits = net(subnet, *(batch["net_input"][name] for name in self.reads))
         vocab = logits.shape[-1]
         smoothing = label_smoothing(self._state) * vocab / (vocab - 1)  # fairseq spreads it over the other words
@@ -222,7 +222,7 @@ class FairseqTrained:
     def training_batches(self, batch_size: int, seed: int) -> Iterator[Any]:
         dataset = split_of(self.task, "train")
         if dataset is None:
-            raise DataError(f"no split 'train' in {options_of(self.task).data}; give the training data with --data")
+            raise DataError(f"{options_of(self.task).data} has no split 'train'; give the training data as --data")
         batches = self.task.get_batch_iterator(
             dataset, max_sentences=batch_size, max_positions=self.longest(), ignore_invalid_inputs=True, seed=seed
         )
@@ -234,16 +234,13 @@ class FairseqTrained:
         dataset = split_of(self.task, "valid")
         samples = 0 if dataset is None else min(count, len(dataset))
         if samples < 2:
-            raise DataError(
-                f"{options_of(self.task).data} has {samples} validation samples; give data with two or more"
-            )
+            raise DataError(f"{options_of(self.task).data} has {samples} validation samples; expected two or more")
         sentences = min(64, -(-samples // 2))
         return calibration_batches(
             self.task, ("valid",), self.longest(), -(-samples // sentences), self._device, sentences
         )
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        """Return one pass over sequences of the training's length."""
         longest = min(int(options_of(self.task).tokens_per_sample), int(self.longest()))
         return OnePassWorkload(model, [torch.full((batch, longest), FIRST_WORD)], self._device)
 
@@ -259,7 +256,6 @@ class FairseqTrained:
         return sum(parameter.numel() for parameter in net.parameters())
 
     def _random_tokens(self, dictionary: Any, longest: int, stream: torch.Generator, left_pad: bool = False) -> Tensor:
-        """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
         longest = min(_LENGTHS[0], longest)
         tokens = torch.randint(dictionary.nspecial, len(dictionary), (len(_LENGTHS), longest), generator=stream)
         for row, length in zip(tokens, _LENGTHS, strict=True):
@@ -269,7 +265,7 @@ class FairseqTrained:
 
 
 class TrainedTranslation(FairseqTrained):
-    """fairseq's ``transformer``."""
+    """Trained ``transformer`` of fairseq, to be converted to a supernet."""
 
     form = TRANSLATION_ELASTIC
     network = TranslationNet
@@ -322,12 +318,11 @@ class TrainedTranslation(FairseqTrained):
         return [(net(subnet, source, target), self._model(source, lengths, target)[0])]
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        """Return the encoder and as many steps of the decoder as the median training sentence has words."""
         return _Translating(model, self.task, batch, self._device)
 
 
 class _Translating:
-    """Greedy translation of sentences of the median lengths."""
+    """Workload that translates sentences of the median length of the training data."""
 
     def __init__(self, model: Any, task: Any, batch: int, device: str) -> None:
         self._model = model.to(device).eval()
@@ -355,7 +350,7 @@ class _Translating:
 
 
 class TrainedLanguage(FairseqTrained):
-    """Conversion of a trained ``transformer_lm`` of fairseq."""
+    """Trained ``transformer_lm`` of fairseq, to be converted to a supernet."""
 
     form = LANGUAGE_ELASTIC
     network = LanguageNet
@@ -385,7 +380,7 @@ class TrainedLanguage(FairseqTrained):
 
 
 class TrainedMaskedLM(FairseqTrained):
-    """fairseq's ``roberta``, with its classification heads."""
+    """Trained ``roberta`` of fairseq with its classification heads, to be converted to a supernet."""
 
     form = MASKED_LM_ELASTIC
     network = MaskedLMNet
@@ -427,12 +422,12 @@ class TrainedMaskedLM(FairseqTrained):
 
     def held_out(self, count: int) -> Sequence[Any]:
         raise UnsupportedError(
-            f"{self._state['cfg']['model'].arch} predicts masked tokens, and compress supports translation and language"
-            " models; convert it with 'nas-ext elastic'"
+            f"compress does not support masked language models such as {self._state['cfg']['model'].arch}; convert the"
+            " model with 'nas-ext elastic'"
         )
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the cross-entropy per masked token or classified sentence; for a regression, the squared error."""
+        """Return the cross-entropy per masked token or classified sentence, or the squared error of a regression."""
         head = getattr(self.task.cfg, "classification_head_name", None)
         total, _ = batch_loss(net, subnet, batch, head)
         return total / max(batch["count"], 1)
@@ -449,30 +444,31 @@ SOURCES: dict[str, Callable[[Path, dict[str, Any], Request], FairseqTrained]] = 
     "transformer_lm": TrainedLanguage,
     "roberta": TrainedMaskedLM,
 }
-"""Classes by fairseq's model name."""
+"""fairseq's name of a model -> class that converts it."""
 
 
 def open_trained(path: Path, request: Request) -> FairseqTrained:
-    """Open a checkpoint of a model in :data:`SOURCES`."""
+    """Open a checkpoint of fairseq's ``transformer``, ``transformer_lm`` or ``roberta`` for conversion."""
     state = in_groups(read_state(path, mmap=True))
     settings = settings_of(state, path)
     if "search_space_json" in settings:
-        raise CheckpointError(f"{path} is a supernet or one of its subnets already; give a model of fairseq's own")
+        raise CheckpointError(f"{path} is already a supernet or a subnet; give a trained model of fairseq")
     name = model_name(settings)
     if name not in SOURCES:
         raise CheckpointError(
-            f"{path} was trained with --arch {settings.get('arch') or settings.get('_name')}, a model {name!r};"
-            f" expected one of {', '.join(SOURCES)}, others have no elastic form"
+            f"{path} was trained with --arch {settings.get('arch') or settings.get('_name')}, a model {name!r}, which"
+            f" cannot be converted; expected one of {', '.join(SOURCES)}"
         )
     return SOURCES[name](path, state, request)
 
 
 def space_around(name: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return a new or existing search space whose largest network is the trained one.
+    """Return a search space whose largest network is the trained one.
 
     Args:
-        name: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
-        trained: genes of the trained network, which uses softmax attention.
+        name: name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.resolve`.
+        trained: genes of the trained network.
+        auto: function that creates a search space if ``name`` is ``auto``.
     """
     if is_auto(name):
         return resolve(name, auto)
@@ -480,23 +476,25 @@ def space_around(name: str, trained: Mapping[str, Any], auto: Callable[[], Searc
     largest = space.largest()
     for gene, value in trained.items():
         if gene not in largest and gene != "head_dim":
-            raise SpaceError(f"space {name} has no gene {gene!r}, which the trained network has; give it, or auto")
+            raise SpaceError(
+                f"space {name} has no gene {gene!r}, but the trained network has; add it to the space, or give auto"
+            )
         if gene in largest and largest[gene] != value:
             raise SpaceError(
-                f"the largest network of space {name} has {gene} = {largest[gene]}, the trained one {value}; its"
-                " largest network has to be the trained one"
+                f"the largest network of space {name} has {gene} = {largest[gene]}, but the trained network has"
+                f" {value}; give a space whose largest network is the trained one, or auto"
             )
     for gene, value in largest.items():
         if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
             raise SpaceError(
-                f"the largest network of space {name} has {gene} = {value}, the trained one softmax; give a space"
-                " whose largest network has softmax attention"
+                f"the largest network of space {name} has {gene} = {value}, but the trained network has softmax; give a"
+                " space whose largest network has softmax attention"
             )
     return space
 
 
 def name_around(path: Path) -> str:
-    """Name a space after the file, or the nearest parent folder without a default name of fairseq."""
+    """Return a name for a search space: that of the file, or of a parent folder if the file is ``checkpoint*``."""
     path = real_path(path)
     names = (path.stem, *(folder.name for folder in path.parents))
     return f"around-{next(name for name in names if not name.startswith('checkpoint')) or 'checkpoint'}"
@@ -504,7 +502,7 @@ def name_around(path: Path) -> str:
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if not (settings := dict(options_in((state.get("cfg") or {}).get("model")))):
-        raise CheckpointError(f"{path} holds no settings of its model; expected a checkpoint written by fairseq-train")
+        raise CheckpointError(f"{path} has no model settings; expected a checkpoint of fairseq-train")
     return settings
 
 

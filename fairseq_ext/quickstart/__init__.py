@@ -1,4 +1,4 @@
-"""``nas-ext quickstart translation``: a small synthetic parallel corpus and a script."""
+"""Quickstart project with a small synthetic corpus, for ``nas-ext quickstart translation``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIZES = {"test": 100, "valid": 200, "train": 4000}
 
 
 class TranslationQuickstart(Quickstart):
-    """English to German with fairseq's commands: supernet, latency, search, extraction and decoding."""
+    """Quickstart project that searches an English-German translation network with fairseq."""
 
     name = "translation"
     purpose = "search a fast translation network, from a parallel corpus to translated sentences"

@@ -1,8 +1,6 @@
-"""English-German sentence pairs from templates, for the quickstart and the demo.
-
-German verbs move to the end of clauses, and articles, adjectives and pronouns agree with distant nouns. A larger
-network therefore translates better than a small one.
-"""
+"""Synthetic English-German sentence pairs, for the quickstart and the demo."""
+# German verbs move to the end of clauses, and articles, adjectives and pronouns agree with distant nouns. A larger
+# network therefore translates better than a small one.
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ class _Phrase(NamedTuple):
     english: str = ""
     german: str = ""
     form: int = 0
-    """Index of gender or plural in tables of German forms"""
+    """Index of gender or plural in the tables of German forms."""
 
 
 class _Clause(NamedTuple):
@@ -61,10 +59,10 @@ class _Clause(NamedTuple):
     finite: str
     target: _Phrase
     end: str
-    """Particle, participle or infinitive"""
+    """Particle, participle or infinitive."""
 
     def main(self, front: str = "") -> str:
-        """Return the German main clause; a word in front moves the subject behind the verb."""
+        """Return the German main clause; ``front`` is an optional word before the verb."""
         first = (front, self.finite, self.subject) if front else (self.subject, self.finite)
         return _joined(*first, self.target.german, self.end)
 
@@ -103,7 +101,7 @@ class _Grammar:
         return _Phrase(_joined(article, english), german, form)
 
     def clause(self, subject: _Phrase, tense: str, again: _Phrase | None = None) -> _Clause:
-        """Return a clause about a subject; ``again``, an earlier object, becomes a pronoun."""
+        """Return a random clause; if ``again`` is given, its object is a pronoun for this phrase."""
         verb = self.random.choice([verb for verb in self.verbs if again is None or verb[-1] == "acc"])
         base, third, past, german_base, german_third, infinitive, participle, particle, case = verb
         plural, target = subject.form == _PLURAL, _Phrase()
@@ -144,13 +142,12 @@ def _joined(*words: str) -> str:
 def corpus(
     sizes: dict[str, int], seed: int = 1, words: float = 1.0, clauses: int = 2
 ) -> dict[str, list[tuple[str, str]]]:
-    """Draw sentence pairs with space-separated tokens and unique English sentences.
+    """Return random sentence pairs with space-separated tokens; no English sentence occurs twice.
 
     Args:
-        sizes: number of pairs in each split.
-        seed: random seed; platform-independent.
-        words: used fraction of nouns and verbs, in (0, 1].
-        clauses: maximum of main and subordinate clauses, 1 or 2.
+        sizes: split -> number of pairs.
+        words: fraction of the nouns and verbs to use, in (0, 1].
+        clauses: largest number of clauses per sentence, 1 or 2.
     """
     grammar, seen = _Grammar(seed, words, clauses), set[str]()
     splits: dict[str, list[tuple[str, str]]] = {name: [] for name in sizes}

@@ -1,1 +1,1 @@
-"""Checkpoints of this plug-in as supernets of ``nas_core``."""
+"""Supernets of ``nas_core`` in checkpoints of this package."""

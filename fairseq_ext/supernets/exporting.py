@@ -1,4 +1,4 @@
-"""Contents of exported files: network parts, dictionaries and special tokens."""
+"""Export of networks, with dictionaries and special tokens, for ONNX and ``torch.export``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nas_core.space import Architecture, Choice, SearchSpace
 
 
 def translation_exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
-    """Return a subnet with inherited weights, and the data for decoding."""
+    """Return the encoder and decoder of a subnet, and the information needed for decoding."""
     source, target = (int(getattr(model.args, f"max_{side}_positions")) for side in ("source", "target"))
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
@@ -39,7 +39,7 @@ def translation_exportable(model: TranslationModel, task: Any, architecture: Arc
 
 
 def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
-    """Return a subnet's prompt and decoding step, and the data for generation."""
+    """Return the networks of a subnet that read a prompt and generate a token, and the information for generation."""
     dictionary, net = task.source_dictionary, model.net
     parts = language_parts(net, architecture, net.context_length)
     info = {
@@ -54,14 +54,13 @@ def language_exportable(model: Any, task: Any, architecture: Architecture) -> Ex
 
 
 def _text(dictionary: Any) -> str:
-    """Return a line per token from ``nspecial`` on: the token, a space, its count."""
     text = io.StringIO()
     dictionary.save(text)
     return text.getvalue()
 
 
 class MaskedLM:
-    """A network of ``--arch roberta*``, trained by ``masked_lm`` or ``sentence_prediction``."""
+    """Trained network of ``--arch roberta*`` that can be exported."""
 
     def __init__(self, trained: Any) -> None:
         self._trained, largest = trained, trained.space.largest()
@@ -81,7 +80,7 @@ class MaskedLM:
 
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
-    """Return an encoder with its task's head, and the data for inference."""
+    """Return an encoder with the head of its task, and the information needed for inference."""
     dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {
@@ -103,10 +102,10 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
 
 
 def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
-    """Open a checkpoint of fairseq's ``roberta``; return None for one of this plug-in.
+    """Open a checkpoint of fairseq's ``roberta``; return None for a checkpoint of this package.
 
     Raises:
-        CheckpointError: the checkpoint is of another model, or lacks the classification head of its task.
+        CheckpointError: the checkpoint belongs to another model, or lacks the classification head of its task.
     """
     state = in_groups(read_state(path, mmap=True))
     settings = settings_of(state, path)
@@ -114,14 +113,14 @@ def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
         return None
     if model_name(settings) != "roberta":
         raise CheckpointError(
-            f"{path} was trained with --arch {settings.get('arch')}; expected one of mos_transformer*,"
-            " hat_transformer*, mformer_wmt14_en_de*, mformer_translation* or roberta*, others are not exported"
+            f"{path} was trained with --arch {settings.get('arch')}, which cannot be exported; expected mos_*, hat_*,"
+            " mformer_* or roberta*"
         )
     heads = stored_heads(state["model"], "classification_heads.")  # fairseq adds a random one that is missing
     trained = TrainedMaskedLM(path, state, Request(data=data))
     head = getattr(trained.task.cfg, "classification_head_name", None)
     if head is not None and head not in heads:
-        raise CheckpointError(f"{path} has no weights of head {head!r}; give a fine-tuned network")
+        raise CheckpointError(f"{path} has no weights of classification head {head!r}; give a fine-tuned network")
     return MaskedLM(trained)
 
 

@@ -1,7 +1,4 @@
-"""Checkpoints of this plug-in as supernets of ``nas_core``: evaluation, extraction and export.
-
-Shapes: B batch, T length, C channels, V vocabulary.
-"""
+"""Evaluation, extraction and export of supernets in checkpoints of this package."""
 
 from __future__ import annotations
 
@@ -41,21 +38,23 @@ from nas_core.supernet.host import Report
 _BITS = math.log(2)
 """Nats per bit."""
 _TOKENS = 4096
-"""Most tokens of a batch, unless one sequence is longer."""
+"""Largest number of tokens of a batch; a longer sequence is a batch of its own."""
 _BEAM = 5
-"""Default of ``fairseq-generate``."""
+"""Default beam size of ``fairseq-generate``."""
 
 
 class FairseqSupernet(TrainingSupernet):
-    """A checkpoint of this plug-in's models; the first evaluation reads the validation batches.
+    """Supernet in a checkpoint of this package.
 
     Args:
-        valid_sentences: size of a fixed random part of the split; None uses all.
-        precision: precision of the evaluation; extraction and export use float32.
+        data: folder of ``fairseq-preprocess``; default: the one named in the checkpoint.
+        valid_subset: split for evaluation.
+        valid_sentences: number of random sentences to evaluate, the same each time; default: all.
+        precision: precision of evaluations.
     """
 
     counted: ClassVar[str] = "ntokens"
-    """Batch key of the number of predictions."""
+    """Key of the number of predictions in a batch."""
     _bleu = False
 
     def __init__(
@@ -88,7 +87,7 @@ class FairseqSupernet(TrainingSupernet):
             dataset = split_of(self.fairseq_task, self._subset)
             if dataset is None:
                 where = options_of(self.fairseq_task).data
-                raise DataError(f"no split {self._subset!r} in {where}; give another --valid-subset or --data")
+                raise DataError(f"{where} has no split {self._subset!r}; give another --valid-subset or --data")
             with data_utils.numpy_seed(0):  # sequences of equal length come in random order
                 indices = dataset.ordered_indices()
             if self._sentences is not None and self._sentences < len(indices):
@@ -102,8 +101,8 @@ class FairseqSupernet(TrainingSupernet):
             self._batches = [batch for batch in batches if batch[self.counted]]
             if not self._batches:
                 raise DataError(
-                    f"split {self._subset!r} is empty, or has nothing that this network predicts; give another"
-                    " --valid-subset or --data"
+                    f"split {self._subset!r} is empty, or all of its sentences are too long for this network; give"
+                    " another --valid-subset or --data"
                 )
         return self._batches
 
@@ -113,7 +112,7 @@ class FairseqSupernet(TrainingSupernet):
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Return metrics with inherited weights, in ``units``; experts are mixed once for all batches."""
+        """Return metrics of a subnet with inherited weights; for their units see ``units``."""
         batches = self.batches()
         sums: list[Tensor] = []
         count = 0
@@ -138,7 +137,7 @@ class FairseqSupernet(TrainingSupernet):
             return self._sums(batch)[0] / batch[self.counted]
 
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return a batch's summed loss with the training's label smoothing, and without."""
+        """Return the summed loss of a batch with the label smoothing of the training, and without it."""
         features, extra = self.model(**batch["net_input"], features_only=True)
         return projected_smoothed_loss(
             features.flatten(0, 1),
@@ -157,7 +156,6 @@ class FairseqSupernet(TrainingSupernet):
     # -- static networks -----------------------------------------------------------------------------------------------
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet as a checkpoint of this plug-in; return its number of parameters."""
         architecture = self.space.validate(architecture)
         weights = self.model.net.static_state(architecture)
         write_subnet(self._state, weights, architecture, Path(path))
@@ -168,10 +166,7 @@ class FairseqSupernet(TrainingSupernet):
 
 
 class TranslationSupernet(FairseqSupernet):
-    """A ``mos_transformer``, ``hat_transformer`` or ``mformer`` checkpoint.
-
-    ``loss`` (label-smoothed) and ``nll_loss`` are per target token; ``bleu`` is optional.
-    """
+    """Translation supernet; ``loss`` (with label smoothing) and ``nll_loss`` are means over target tokens."""
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
     maximised: ClassVar = ("bleu",)
@@ -192,15 +187,12 @@ class TranslationSupernet(FairseqSupernet):
         return metrics
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's encoder, decoding step and dictionaries."""
         return exporting.translation_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
 class LanguageSupernet(FairseqSupernet):
-    """A ``mos_transformer_lm``, ``hat_transformer_lm`` or ``mformer_language`` checkpoint.
-
-    ``loss`` (label-smoothed as in training) and ``nll_loss`` are per token; ``ppl`` is the perplexity.
-    """
+    """Language model supernet; ``loss`` (with the label smoothing of the training) and ``nll_loss`` are means over
+    tokens, ``ppl`` is the perplexity."""
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token", "ppl": ""}
 
@@ -212,14 +204,13 @@ class LanguageSupernet(FairseqSupernet):
         return {**super()._metrics(loss, nll_loss), "ppl": math.exp(min(nll_loss, 700.0))}
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's prompt, decoding step and dictionary."""
         return exporting.language_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
 class MaskedLMSupernet(FairseqSupernet):
-    """A ``mos_roberta``, ``hat_roberta`` or ``*_bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``.
+    """Masked language model supernet; ``loss`` is the mean over masked tokens, or over sequences for a classifier.
 
-    All networks predict the same masked tokens. ``loss`` is per masked token, or per sequence of a classifier.
+    All subnets predict the same masked tokens.
     """
 
     counted = "count"
@@ -265,11 +256,11 @@ SUPERNETS: dict[str, type[FairseqSupernet]] = {
     "mos_transformer_lm": LanguageSupernet,
     "mos_roberta": MaskedLMSupernet,
 }
-"""Classes by fairseq's model name."""
+"""fairseq's name of a model -> class of its supernets."""
 
 
 def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
-    """Open a checkpoint; options as in :class:`nas_core.supernet.host.Host`."""
+    """Open a supernet; ``options`` are the arguments of :class:`FairseqSupernet`."""
     args = model_arguments(read_state(path, mmap=True), str(path))
     return SUPERNETS[family_of(args).model](path, **options)
 
@@ -278,10 +269,10 @@ def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
 
 
 def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
-    """Return sacrebleu's BLEU, 0 to 100, of translations by fairseq's beam search.
+    """Return sacrebleu's BLEU (0 to 100) of translations by beam search, with beam 5 and length penalty 1.
 
-    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined as in the dictionary
-    (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU uses sacrebleu's tokens (13a) for plain text, else words.
+    The options ``--eval-bleu-args`` and ``--eval-bleu-remove-bpe`` of the training are used. Detokenized text is
+    tokenized by sacrebleu (13a); tokenized text is compared word by word.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, dictionary = options_of(task), task.target_dictionary
@@ -308,7 +299,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
 
 
 def _subwords(symbols: Sequence[str]) -> str | None:
-    """Return fairseq's name for the joining of subwords; None for whole words."""
+    """Return fairseq's name of the subword encoding of a dictionary; None for whole words."""
     if any(symbol.startswith("\u2581") for symbol in symbols):
         return "sentencepiece"
     return "subword_nmt" if any(symbol.endswith("@@") for symbol in symbols) else None

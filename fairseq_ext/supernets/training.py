@@ -1,9 +1,7 @@
-"""Training of a supernet's networks by fairseq's trainer.
+"""Training runs of studies with fairseq: one architecture of a supernet, or a supernet with other experts.
 
-``python -m fairseq_ext.supernets.training FOLDER DATA [OPTIONS] [NAME=VALUE ..]`` runs the trainer for a study.
-
-It trains one architecture of a supernet, or a supernet with other experts, with the checkpoint of settings in the
-folder. Training starts from scratch, ``--inherited`` weights, or an interrupted run's ``checkpoint_last.pt``.
+``python -m fairseq_ext.supernets.training FOLDER DATA [OPTIONS] [NAME=VALUE ..]`` trains with the settings in FOLDER,
+from scratch or with ``--inherited`` weights. It resumes from ``checkpoint_last.pt`` in FOLDER.
 """
 
 from __future__ import annotations
@@ -42,9 +40,9 @@ _OF_THE_STUDY = (
 _OF_A_SUPERNET = ("architecture_draw", "extremes", *TASK_OPTIONS)
 _INHERITED = "inherited.pt"
 _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
-"""Names of checkpoints within an epoch, and at its end; the latter lack the number of updates."""
+"""Names of checkpoints within an epoch (with the number of updates), and at its end."""
 _DECAY = "total_num_update"
-"""Length of ``polynomial_decay``, by default that of the training; checkpoints store the number."""
+"""Option with the length of the schedule ``polynomial_decay``."""
 _FRESH = {
     "restore_file": LAST,
     "finetune_from_model": None,
@@ -65,22 +63,22 @@ _FRESH = {
 
 @dataclass(frozen=True)
 class Run:
-    """A training; by default, of a static network from scratch."""
+    """Kind of a training run; by default, of a static network from scratch."""
 
     inherited: str = ""
-    """Checkpoint with the initial weights of a further training."""
+    """Checkpoint with inherited weights with which the training starts."""
     every: int = 0
-    """Further training: updates between saved networks."""
+    """With inherited weights: number of updates between checkpoints."""
     most_updates: int = 0
-    """Further training: number of updates."""
+    """With inherited weights: number of updates."""
     supernet: bool = False
+    """Train a supernet instead of a static network."""
 
     def options(self) -> list[str]:
         flags = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
         return [part for name, value in flags.items() for part in ([name] if value is True else [name, str(value)])]
 
     def settings(self) -> dict[str, Any]:
-        """Return fairseq's settings; a network at the end of an epoch is saved only once."""
         if not self.inherited:
             return {}
         return {
@@ -103,14 +101,14 @@ SCRATCH = Run()
 
 
 def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run = SCRATCH) -> DictConfig:
-    """Return fairseq's settings of a training.
+    """Return fairseq's settings for a training run.
 
     Args:
-        changes: settings that differ from the supernet's, by fairseq's names, with YAML values. ``max_update`` also
-            sets the length of the learning rate's decay.
+        changes: fairseq's name of a setting -> value as YAML, for settings that differ from those of the supernet.
+            ``max_update`` also sets the length of the decay of the learning rate.
 
     Raises:
-        ConfigError, UnknownChoiceError: a setting is fixed, does not exist, or has a value of the wrong type.
+        ConfigError, UnknownChoiceError: a setting cannot be changed, does not exist, or has a value of the wrong type.
     """
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]
@@ -119,7 +117,9 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
     typed = {}
     for name, text in changes.items():
         if name in fixed or name.startswith(("mos", "distributed_")):
-            raise ConfigError(f"setting {name} is set by the study, or taken from the supernet; leave it out")
+            raise ConfigError(
+                f"setting {name} cannot be changed, since the study or the supernet sets it; leave it out"
+            )
         if name not in names:
             raise unknown_choice("setting of fairseq-train", name, names)
         typed[name] = _typed(name, text, [group[name] for group in options if name in group])
@@ -139,7 +139,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
 
 
 def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
-    """Convert a YAML value to the type of the first current value: list, text or number."""
+    """Convert a YAML value to the type of the current values (list, string or number)."""
     example = next((value for value in current if value is not None), None)
     if isinstance(example, str):
         return text
@@ -152,12 +152,12 @@ def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
     if (isinstance(value, list) and examples is not example) or (
         numbers and not all(isinstance(item, int | float) for item in values)
     ):
-        raise ConfigError(f"setting {name} is {text!r}; expected a value such as the supernet's, {example!r}")
+        raise ConfigError(f"setting {name} is {text!r}; expected a value of the same type as {example!r}")
     return values if examples is example else values[0]
 
 
 def _number(value: Any, examples: Sequence[Any]) -> Any:
-    """Convert text such as 1e-3, which YAML does not read as a number; keep other values."""
+    # YAML does not read 1e-3 as a number.
     if isinstance(value, str):
         with suppress(ValueError):
             number = float(value)
@@ -175,7 +175,7 @@ def digest(batches: Sequence[Any]) -> str:
 
 
 class TrainingSupernet(Supernet):
-    """Trainings for :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, or other experts."""
+    """Base class of supernets whose networks can be trained by studies."""
 
     def _opened(self, path: Path) -> Any:
         opened: Any = type(self)(  # type: ignore[call-arg]
@@ -196,12 +196,10 @@ class TrainingSupernet(Supernet):
         return digest(self.batches())
 
     def training_data(self) -> dict[str, str]:
-        """Return the folders of ``fairseq-preprocess``, joined by colons."""
         folders = str(options_of(self.fairseq_task).data).split(":")
         return {"data": ":".join(str(real_path(folder)) for folder in folders)}
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """Return the training command; see :func:`main`."""
         write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
         return self._command(folder, changes)
 
@@ -256,8 +254,8 @@ class TrainingSupernet(Supernet):
         initial = options.get("finetune_from_model") or (restored if restored != LAST else None)
         if initial or options.get("converted"):
             raise ConfigError(
-                f"{self.path} began with the weights of {initial or 'a trained network'}, which have its experts; give"
-                " a supernet that was trained from scratch"
+                f"the training of {self.path} started with the weights of {initial or 'a trained network'}, so its"
+                " experts cannot be changed; give a supernet that was trained from scratch"
             )
         names = ("experts", "router_hidden", "router_layers", "router_dropout", "encoding", "start", "rank")
         model |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}

@@ -1,1 +1,1 @@
-"""Searches as tuners for experiment YAMLs."""
+"""Tuner for NNI experiments, and its registration."""

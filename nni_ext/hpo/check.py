@@ -1,4 +1,4 @@
-"""Checks of an experiment before its start."""
+"""Checks of an NNI experiment before its start."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
 
 
 def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, config: Any) -> list[str]:
-    """Return a warning for each setting that misleads or fails later.
+    """Return warnings about settings that mislead or make trials fail.
 
     Args:
         class_args: arguments of the tuner.
         mode: ``minimize`` or ``maximize``.
-        config: canonical experiment of NNI.
+        config: ``ExperimentConfig`` in NNI's canonical form.
     """
     typed = str(config.trial_command or "")
     warnings = []
     if class_args.get("optimize_mode") is None:
         warnings.append(
-            f"classArgs lacks optimize_mode: the tuner {mode}s {metric}, but NNI's page calls the largest value the"
-            f" best trial; add 'optimize_mode: {mode}'"
+            f"classArgs has no optimize_mode: the tuner {mode}s {metric}, but NNI's web page lists the largest value as"
+            f" the best trial; add 'optimize_mode: {mode}'"
         )
     command = typed.split()
     ours = _TRIAL in command
@@ -43,14 +43,13 @@ def _about_default(default: str, metric: str, mode: str, ours: bool) -> list[str
     larger = metric_named(default).larger_is_better
     if ours and metric not in ("default", default):
         return [
-            f"the tuner goes by {metric}, but NNI's page shows the trial's 'default', which is its {default}; add"
+            f"the tuner optimises {metric}, but NNI's web page shows the trial's 'default', which is {default}; add"
             f" '--metric {metric}' to trialCommand"
         ]
     if larger is not None and larger != (mode == "maximize"):
         right = "maximize" if larger else "minimize"
-        return [f"optimize_mode is {mode}, but {default}, the trial's 'default', is better when it is"
-                f" {'larger' if larger else 'smaller'}: tuner and page would take the worst for the best; give"
-                f" 'optimize_mode: {right}'"]  # fmt: skip
+        return [f"optimize_mode is {mode}, but {'larger' if larger else 'smaller'} values of {default}, the trial's"
+                f" 'default', are better; give 'optimize_mode: {right}'"]  # fmt: skip
     return []
 
 
@@ -59,7 +58,8 @@ def _about_files(command: list[str], config: Any) -> list[str]:
         return []
     folder = Path(str(config.trial_code_directory))
     return [
-        f"{option} {value} of trialCommand does not exist, seen from {folder}: every trial would fail"
+        f"trialCommand has {option} {value}, but this path does not exist (relative to {folder}), so every trial would"
+        " fail; give an existing path"
         for option in _FILES
         if (value := _option(command, option)) and "$" not in value and not (folder / Path(value).expanduser()).exists()
     ]
@@ -71,21 +71,23 @@ def _option(command: list[str], name: str) -> str | None:
 
 
 def check_experiment(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Check the experiment of a YAML.
+    """Check an experiment YAML.
 
     Returns:
-        NNI's parameters of the first trial by label, and settings that mislead or fail later, one line each.
+        Parameters of the first trial (label -> value), and warnings about settings, one line each.
     """
     config_class = nni_module("nni.experiment.config", _FEATURE).ExperimentConfig
     if not path.is_file():
-        raise DataError(f"no file {path}; give an experiment YAML of NNI")
+        raise DataError(f"{path} does not exist; give an experiment YAML of NNI")
     try:
         config = config_class.load(path)
         config.validate()
         config = config.canonical_copy()
     except Exception as error:  # NNI raises anything
-        reason = str(error).strip() or "a field that is missing or misplaced"
-        raise DataError(f"{path} is no valid experiment of NNI ({type(error).__name__}: {reason})") from None
+        reason = str(error).strip() or "a field is missing or misplaced"
+        raise DataError(
+            f"{path} is not a valid experiment of NNI ({type(error).__name__}: {reason}); correct the file"
+        ) from None
     finally:  # after an error, the folder of the file stays the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
     settings = {} if config.tuner is None else config.tuner.json()
@@ -101,12 +103,12 @@ def check_experiment(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def check_class(settings: Mapping[str, Any]) -> None:
-    """Raise a ConfigError unless the ``tuner`` of a YAML is :class:`SearchTuner`, by name or class."""
+    """Raise a ConfigError unless the ``tuner`` section of an experiment YAML names :class:`SearchTuner`."""
     name, class_name = settings.get("name"), settings.get("className")
     if name:
         meta = nni_module("nni.tools.package_utils", _FEATURE).get_algo_meta(name)
         if meta is None:
-            raise ConfigError(f"tuner {name} is not registered with NNI; 'nas-ext nni register' registers nas-ext")
+            raise ConfigError(f"tuner {name} is not registered with NNI; run 'nas-ext nni register' for nas-ext")
         class_name = meta.class_name
     if class_name != f"{SearchTuner.__module__}.{SearchTuner.__name__}":
-        raise ConfigError(f"the tuner is {class_name}; only 'tuner: {{name: nas-ext}}' is checked")
+        raise ConfigError(f"the tuner is {class_name}; this check supports only 'tuner: {{name: nas-ext}}'")

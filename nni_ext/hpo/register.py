@@ -1,4 +1,4 @@
-"""The tuner in NNI's list of algorithms."""
+"""Registration of the tuner in NNI's list of algorithms."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def register() -> str:
     registered = utils.get_algo_meta(meta.name)
     if registered is not None and registered.class_name != meta.class_name:
         raise ConfigError(
-            f"NNI has {meta.name} as {registered.class_name}, ours is {meta.class_name};"
-            f" 'nnictl algo unregister {meta.name}' removes the other one"
+            f"the name {meta.name} is registered with NNI for {registered.class_name}, not for {meta.class_name};"
+            f" remove it with 'nnictl algo unregister {meta.name}'"
         )
     if registered != meta:
         utils.register_algo_meta(meta)
@@ -45,6 +45,6 @@ def unregister() -> str:
 
 
 def registered_in() -> Path:
-    """Return the file in which NNI lists registered algorithms, one for each Python environment."""
+    """Return the file in which NNI lists the registered algorithms of this Python environment."""
     path: Path = nni_module("nni.runtime.config", _FEATURE).get_config_file("registered_algorithms.yml")
     return path

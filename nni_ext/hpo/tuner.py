@@ -1,4 +1,4 @@
-"""Tuner for NNI's experiment YAMLs: any search strategy by its name."""
+"""Tuner for NNI experiments that runs a search strategy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max
 
 
 def report_errors(method: Method) -> Method:
-    """Decorate a tuner's method so that its errors end the experiment, which NNI 3.0 would leave ``RUNNING``."""
+    """Decorate a method of a tuner so that its exceptions end the experiment; NNI 3.0 would leave it ``RUNNING``."""
 
     @functools.wraps(method)
     def reporting(*args: Any, **kwargs: Any) -> Any:
@@ -65,35 +65,34 @@ def _calling_dispatcher() -> Any:
 
 @dataclass
 class _Silent:
-    """A trial that ended without a result."""
+    """Trial that ended without a result."""
 
     concurrent: set[int | None]
-    """Trials that ran at its end and are still running"""
+    """Trials that were running when this trial ended, and still are."""
     since: int
-    """Number of requests at its end; two requests later its result is no longer awaited, and it counts as failed"""
+    """Number of requested trials when this trial ended; it counts as failed after two further requests."""
 
 
 class SearchTuner(_Tuner):
-    """A search strategy as a tuner, with a record of its results.
+    """NNI tuner that proposes trials by a search strategy.
 
-    ``classArgs`` are the settings of the strategy by the names of ``nas-ext search --help`` (``population: 30``) and:
+    Results are also written to a folder ``nas-ext`` next to the experiment's log. ``nnictl resume`` continues from
+    it, and ``nas-ext report`` reads it. NNI starts tuners in a folder of its own, so paths must be absolute; ``~`` and
+    ``$PWD`` are expanded.
+
+    ``classArgs`` are the strategy's settings, named as in ``nas-ext search --help`` (``population: 30``), and:
 
     - ``strategy``: as in ``nas-ext search --strategy``.
-    - ``space``: name or YAML file of the space from which ``nas-ext lab space export NAME --format nni`` wrote the
-      search space; without it, each entry is a gene.
-    - ``metric``: metric of the trials' results (``default``); ``unit``: its unit for reports.
+    - ``space``: name or YAML file of the search space from which ``nas-ext lab space export NAME --format nni`` wrote
+      the experiment's search space; by default each entry of the experiment's search space is a gene.
+    - ``metric``: name in the trials' results (default: ``default``); ``unit``: its unit in reports.
     - ``objectives``: metrics of a multi-objective strategy, as of :class:`nni_ext.SearchStrategy`.
-    - ``optimize_mode``: ``minimize`` (default) or ``maximize``; always set it, since NNI's page maximises by default.
-    - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``, ``max_memory_mb``, ``max_cache_mb``:
-      hard limits, which need ``space``. ``workload``: settings by name, for memory and cache.
+    - ``optimize_mode``: ``minimize`` (default) or ``maximize``. Always set it, since NNI's web page maximises by
+      default.
+    - ``max_latency_ms`` with ``latency_model`` (a file of ``nas-ext latency fit``), ``max_params_m``, ``max_flops_g``,
+      ``max_memory_mb``, ``max_cache_mb``: hard constraints; they need ``space``.
+    - ``workload``: settings for ``max_memory_mb`` and ``max_cache_mb``, such as lengths and beam size.
     - ``seed``, ``max_tries``: see :class:`~nas_core.search.Strategy`.
-
-    Use absolute paths, since NNI starts tuners in its own folder; ``~`` and ``$PWD`` are expanded. A trial that fails
-    or reports no number counts as failed. The record is next to the experiment's log: ``nnictl resume`` continues from
-    it, and ``nas-ext report`` reads it.
-
-    Raises:
-        ConfigError, UnknownChoiceError, SpaceError: unknown or invalid arguments.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class SearchTuner(_Tuner):
         super().__init__()
         limits = {name: checked_value(options.pop(name), float, name) for name in LIMITS if name in options}
         if isinstance(objectives, str):
-            raise ConfigError(f"objectives is {objectives!r}; expected a list, such as [{objectives}, latency_ms]")
+            raise ConfigError(f"objectives are {objectives!r}; expected a list, such as [{objectives}, latency_ms]")
         self.kind = STRATEGIES.get(strategy)
         self.config = config_of(self.kind.name, options)
         if optimize_mode not in MODES:
@@ -123,7 +122,7 @@ class SearchTuner(_Tuner):
         self.metric = metric or (objectives[0] if objectives else "default")
         _check_direction(self.metric, self.mode)
         self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
-        """Minimised metric: ``metric`` or its negative under another name"""
+        """Name of the minimised metric: ``metric``, or ``-metric`` for its negative."""
         self.common = {"seed": seed, "max_tries": max_tries}
         self.space = None if space is None else get_space(expand(space))
         model = None if latency_model is None else expand(latency_model)
@@ -131,7 +130,7 @@ class SearchTuner(_Tuner):
         limited = [constraint.name for constraint in self.constraints]
         further = further_objectives(self.kind, objectives, self.metric, limited)
         self.objectives = (self.minimized, *further)
-        """Minimised metrics; most strategies use only the first"""
+        """Names of minimised metrics; single-objective strategies use the first."""
         self._lock = threading.RLock()
         self._search: SteadySearch | None = None
         self._record: Record | None = None
@@ -146,10 +145,10 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def update_search_space(self, search_space: Mapping[str, Any]) -> None:
-        """Start the search; a later call must give the same space.
+        """Start the search in NNI's search space; later calls must give the same search space.
 
         Raises:
-            SpaceError: the space differs from ``space``, or has entries other than choices.
+            SpaceError: the search space differs from the argument ``space``, or an entry has an unsupported type.
             ConstraintError: no architecture meets the limits.
         """
         with self._lock:
@@ -158,7 +157,7 @@ class SearchTuner(_Tuner):
             space = self.space or space_from_nni(search_space)
             if self._search is not None:
                 if space != self._search.strategy.space:
-                    raise ConfigError("the search space was changed during a search; start another experiment")
+                    raise ConfigError("the search space was changed during a search; start a new experiment")
                 return
             search = SteadySearch(
                 self.kind.create(space, self.constraints, self.config, self.objectives, **self.common)
@@ -168,14 +167,14 @@ class SearchTuner(_Tuner):
             self._search = search
             if self._record is not None:
                 search.load(self._record.results())
-                _log.info("%s has results of %d architectures", self._record.folder, len(search.evaluated))
+                _log.info("read results of %d architectures from %s", len(search.evaluated), self._record.folder)
 
     @report_errors
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
-        """Return the parameters of the next trial by label.
+        """Return the parameters (label -> value) of the next trial.
 
         Raises:
-            nni.NoMoreTrialError: the search is over.
+            nni.NoMoreTrialError: the search has ended.
         """
         with self._lock:
             search = self._started()
@@ -201,11 +200,8 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
-        """Record the end of a trial.
-
-        Its result may come later from another thread. NNI's local service may exchange the parameters of trials that
-        start together, so a trial without a result is failed only after the trials that ran with it have ended.
-        """
+        # The result may come later from another thread. NNI's local service may exchange the parameters of trials that
+        # start together, so a trial without a result is failed only after the trials that ran with it have ended.
         with self._lock:
             self._running.discard(parameter_id)
             self._any_result = True
@@ -215,7 +211,7 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def import_data(self, data: Sequence[Mapping[str, Any]]) -> None:
-        """Add results of earlier trials over the same space."""
+        """Add results of earlier trials in the same search space."""
         with self._lock:
             search = self._started()
             results = {}
@@ -229,20 +225,20 @@ class SearchTuner(_Tuner):
             self._any_result = self._any_result or self._requests > 0
 
     def save_checkpoint(self) -> None:
-        """Do nothing, since each result is recorded before it is used."""
+        pass  # each result is written when it arrives
 
     def load_checkpoint(self) -> None:
-        """Do nothing, since :meth:`update_search_space` reads the record."""
+        pass  # update_search_space reads the written results
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _started(self) -> SteadySearch:
         if self._search is None:
-            raise ConfigError("the tuner has no search space yet; call update_search_space first")
+            raise ConfigError("the tuner has no search space; call update_search_space first")
         return self._search
 
     def _recall(self) -> None:
-        """Repeat architectures that a killed experiment lost, once all workers are idle or there is one worker."""
+        """Propose architectures again whose trials were lost when the experiment was killed."""
         if self._running and self._workers > 1:
             return
         for parameter_id, architecture in list(self._parameters.items()):
@@ -285,7 +281,7 @@ class SearchTuner(_Tuner):
         try:
             return space.validate(architecture_of(space, parameters))
         except NasExtError as error:
-            _log.warning("a result is ignored: %s", error)
+            _log.warning("ignored a trial's result with invalid parameters: %s", error)
             return None
 
 
@@ -296,28 +292,32 @@ def expand(path: object) -> str:
 def make_constraints(
     space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None, workload: Any = None
 ) -> list[Constraint]:
-    """Return limits as constraints.
+    """Return hard constraints for limits such as ``{"max_params_m": 40}``.
 
     Args:
-        workload: settings by name, for memory and cache.
-
-    Raises:
-        ConfigError: ``space`` or the latency model is missing.
+        latency_model: file of ``nas-ext latency fit``.
+        workload: settings for ``max_memory_mb`` and ``max_cache_mb``.
     """
     if (latency_model is None) != ("max_latency_ms" not in limits):
-        raise ConfigError("give max_latency_ms and latency_model, a file of 'nas-ext latency fit', both or neither")
+        raise ConfigError(
+            "max_latency_ms and latency_model need each other; give both or neither (latency_model is a file of"
+            " 'nas-ext latency fit')"
+        )
     if not limits:
         return []
     if space is None:
-        raise ConfigError(f"{next(iter(limits))} needs space, whose formulas give the costs; give its name or file")
+        raise ConfigError(
+            f"{next(iter(limits))} needs the argument space, from which costs are computed; give the name or file of a"
+            " search space"
+        )
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
     # Formulas and the latency model need torch, which takes seconds to import; NNI gives a tuner ten seconds to start.
     constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
     if latency_model is not None:
         if not Path(latency_model).is_file():
             raise DataError(
-                f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
-                " whole path, or one that begins with $PWD"
+                f"latency_model {latency_model} does not exist in {Path.cwd()}, the folder in which NNI starts tuners;"
+                " give an absolute path, or one that begins with $PWD"
             )
         model = functools.cache(functools.partial(_load, latency_model, space))
         constraints.insert(
@@ -334,17 +334,17 @@ def _load(path: str, space: SearchSpace) -> Any:
 
 def _check_direction(metric: str, mode: str) -> None:
     if metric.startswith(NEGATED):
-        raise ConfigError(f"metric is {metric}; give it without the minus, and 'optimize_mode: maximize'")
+        raise ConfigError(f"metric is {metric}; give its name without the minus, and 'optimize_mode: maximize'")
     larger = metric_named(metric).larger_is_better
     if larger is not None and larger != (mode == "maximize"):
         raise ConfigError(
-            f"optimize_mode is {mode}, but {metric} is better when it is {'larger' if larger else 'smaller'}; give"
+            f"optimize_mode is {mode}, but {'larger' if larger else 'smaller'} values of {metric} are better; give"
             f" 'optimize_mode: {'maximize' if larger else 'minimize'}'"
         )
 
 
 class SearchTunerValidator(_Validator):
-    """Validator of ``classArgs``, called by NNI before a tuner is created."""
+    """Validator that NNI calls with ``classArgs`` before it creates a :class:`SearchTuner`."""
 
     def validate_class_args(self, **class_args: Any) -> None:
         SearchTuner(**class_args)

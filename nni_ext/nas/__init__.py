@@ -1,1 +1,1 @@
-"""Search strategies, profilers and evaluators of NasExperiment."""
+"""Search strategies, profilers and evaluators for NNI's ``NasExperiment``."""

@@ -1,4 +1,4 @@
-"""Workarounds for NNI 3.0's execution engines, and the submitted models."""
+"""Models submitted to NNI's execution engines, and workarounds for NNI 3.0."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ _log = logging.getLogger("nni.nas_ext")
 
 
 def keep_listening(engine: Any) -> bool:
-    """Restart the listening thread of a training-service engine; return True if it had ended.
-
-    It ends at commands about old trials of a resumed experiment.
-    """
+    """Restart the thread in which a training-service engine listens to NNI; return True if the thread had ended."""
+    # In a resumed experiment, commands about old trials end the thread.
     middleware = nni_module("nni.nas.execution", _FEATURE).Middleware
     while isinstance(engine, middleware):
         engine = engine.engine
     thread = getattr(engine, "_channel_listen_thread", None)
     if thread is None or thread.is_alive() or engine._channel_listen_stop_event.is_set():
         return False
-    _log.warning("the engine no longer listened to NNI's manager, as happens on a resume; it listens again")
+    _log.warning("restarted the engine's connection to NNI's manager; it can break when an experiment is resumed")
     engine._channel_listen_thread = threading.Thread(
         target=engine._channel.listen, args=(engine._channel_listen_stop_event,), daemon=True
     )
@@ -41,16 +39,14 @@ class _Job:
     model: Any
     reported: Any = None
     awaited: set[int] | None = None
-    """After an end without a metric: models that ran then and are still running"""
+    """For a model that ended without a metric: models that were running then, and still are."""
 
 
 class Submitted:
-    """Submitted models. Their events from any thread become results in the thread of the search.
+    """Models submitted to an engine; collects the engine's events for the thread of the search."""
 
-    Trials of NNI's local training service that start together may swap their parameters: a metric belongs to
-    parameters, an end to a trial. So a model without a metric fails only when all concurrent models have ended.
-    """
-
+    # Trials of NNI's local training service that start together may swap their parameters: a metric belongs to
+    # parameters, an end to a trial. So a model without a metric fails only when all concurrent models have ended.
     def __init__(self) -> None:
         self._events: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
@@ -60,7 +56,7 @@ class Submitted:
         return len(self._jobs)
 
     def add(self, architecture: Architecture, model: Any) -> None:
-        """Add a model. Call it before the submission, in which some engines run the model."""
+        """Add a model; to be called before its submission, since some engines run models while they are submitted."""
         self._held.append(model)
         self._jobs[id(model)] = _Job(architecture, model)
 
@@ -78,7 +74,11 @@ class Submitted:
         self._events.put(("end", event.model, event.status))
 
     def results(self, timeout_s: float = 0.0) -> Iterator[tuple[Architecture, Any]]:
-        """Yield the reports of ended models, None for failed ones; wait ``timeout_s`` for an event."""
+        """Yield architecture and reported result (None if failed) of ended models.
+
+        Args:
+            timeout_s: longest wait for a first event, in seconds.
+        """
         while True:
             try:
                 kind, model, value = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()

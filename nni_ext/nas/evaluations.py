@@ -1,4 +1,4 @@
-"""Evaluated models of a search in a model space of NNI, with replay of earlier results."""
+"""Evaluated models of a search in an NNI model space."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ from nni_ext.record import Record
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Evaluated model."""
+    """Evaluated model of an NNI model space."""
 
     sample: Mapping[str, Any]
-    """Label -> value, for ``model_space.freeze``"""
+    """Label -> value, for ``model_space.freeze``."""
     architecture: Architecture
     metric: float | None
-    """Metric of the evaluator; None after a failure"""
+    """Metric reported by the evaluator; None if the evaluation failed."""
     costs: Mapping[str, float]
-    """Values of limited costs by name, from profilers"""
+    """Profiled values of the constrained costs, by name."""
     others: Mapping[str, float] = field(default_factory=dict)
-    """Other metrics of the evaluator by name"""
+    """Further metrics reported by the evaluator, by name."""
 
 
 class Evaluations:
-    """Evaluated models in the order of their results.
+    """Evaluated models of a search, in the order of their results.
 
     Args:
-        search: search that minimises its metric.
-        costs: constraints that compute :attr:`Evaluated.costs`.
-        maximize: larger metrics are better.
+        costs: constraints whose values are :attr:`Evaluated.costs`.
+        maximize: larger metrics are better; ``search`` then minimises the negative metric.
     """
 
     def __init__(self, search: Strategy, flat: FlatSpace, costs: Sequence[Constraint], maximize: bool) -> None:
@@ -50,12 +49,11 @@ class Evaluations:
         return list(self._evaluated_models.values())
 
     def best(self) -> Evaluated | None:
-        """Return the earliest model with the best metric; None if there is none."""
         models = [model for model in self.entries if model.metric is not None]
         return min(models, key=lambda model: self._score(model.metric) or 0.0, default=None)
 
     def tell(self, architecture: Architecture, reported: Any) -> None:
-        """Add an evaluator's result (None: failed); later results of the same architecture are ignored."""
+        """Add the evaluator's result, None for a failure; a second result of an architecture is ignored."""
         if architecture in self._evaluated_models:
             return
         evaluated = self._evaluated(architecture, reported)
@@ -65,10 +63,7 @@ class Evaluations:
         self.search.tell(architecture, self._metrics(evaluated))
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
-        """Add results of an earlier run in the order in which the search asks for them.
-
-        Architectures without a result are proposed again first.
-        """
+        """Add results of an earlier run, so that the search continues from them."""
         missing = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
         while missing and (architectures := self.search.ask(1)):
             if architectures[0] in missing:
@@ -78,7 +73,7 @@ class Evaluations:
         self.search.requeue()
 
     def keep_in(self, record: Record) -> None:
-        """Replay the results of a record, and write all other and later results to it."""
+        """Add the results of a run folder to the search, and write further results to the folder."""
         recorded = {architecture: self._reported(architecture, metrics) for architecture, metrics in record.results()}
         for model in self.entries:
             if model.architecture not in recorded:
@@ -87,7 +82,7 @@ class Evaluations:
         self._record = record
 
     def state(self) -> dict[str, Any]:
-        """Return the search and its results as plain types."""
+        """Return the state of the search and its results as plain data."""
         archive = [
             {"genes": model.architecture.to_dict(), "metric": model.metric, "others": dict(model.others)}
             for model in self.entries
@@ -95,9 +90,12 @@ class Evaluations:
         return {"maximize": self.maximize, "search": self.search.state_dict(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue from a :meth:`state`; raise a ConfigError for a state of another search."""
+        """Continue from the return value of :meth:`state`; raise a ConfigError if it belongs to another search."""
         if state["maximize"] != self.maximize:
-            raise ConfigError(f"the state was saved with maximize={state['maximize']}; give that")
+            raise ConfigError(
+                f"the saved state has maximize={state['maximize']}, but the strategy has maximize={self.maximize};"
+                " create the strategy with the saved value"
+            )
         self.search.load_state_dict(state["search"])
         self.search.requeue()
         for entry in state["archive"]:
@@ -117,7 +115,7 @@ class Evaluations:
         return with_negatives(metrics, self.search.objectives[1:])
 
     def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the evaluator's result from a record, without predicted and negated metrics."""
+        # A run folder also has predicted and negated metrics.
         added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
         metrics = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
         plain = {name: value for name, value in metrics.items() if not name.startswith(NEGATED)}
@@ -135,7 +133,7 @@ class Evaluations:
 
 
 def reported_number(reported: Any) -> float | None:
-    """Return an evaluator's metric (``default`` of several) as a finite number, or None."""
+    """Return the metric that an evaluator reported, a number or the entry ``default``; None if it is not finite."""
     value = reported.get("default") if isinstance(reported, Mapping) else reported
     try:
         number = float(value)

@@ -1,4 +1,4 @@
-"""Profilers of NNI as hard limits of a search."""
+"""Hard constraints of a search on values of NNI's profilers."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from nni_ext.nas.spaces import FlatSpace
 
 _FEATURE = "limiting searches with NNI's profilers"
 PROBES, DRAWN = 10, 200
-"""Number of valid samples for which a profiler is called first, and of random samples drawn to find them"""
+"""Number of valid samples with which a profiler is tested, and of random samples drawn to find them."""
 
 
 @dataclass(frozen=True)
 class ProfilerLimit:
-    """The limit ``profiler.profile(sample) <= limit``."""
+    """Constraint ``profiler.profile(sample) <= limit``."""
 
     name: str
-    """Name of the cost with its unit: ``flops``, ``params``, ``latency_ms``"""
+    """Name of the cost, with its unit if it has one: ``flops``, ``params``, ``latency_ms``."""
     profiler: Any
-    """``nni.nas.profiler.Profiler`` of the searched model space"""
+    """``nni.nas.profiler.Profiler`` of the searched model space."""
     limit: float
-    """Largest allowed value, in the profiler's unit"""
+    """Largest allowed value, in the profiler's unit."""
 
 
 def as_limits(constraints: Mapping[str, Any] | Sequence[ProfilerLimit]) -> tuple[ProfilerLimit, ...]:
-    """Return limits from ``{name: (profiler, limit)}`` or a list of limits."""
+    """Convert ``{name: (profiler, limit)}`` to limits."""
     if isinstance(constraints, Mapping):
         return tuple(ProfilerLimit(name, *pair) for name, pair in constraints.items())
     return tuple(constraints)
 
 
 def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
-    """Return a constraint that excludes samples which NNI cannot freeze."""
+    """Return a constraint that excludes samples that the model space rejects."""
     return Constraint(
         "invalid",
         0.5,
@@ -52,7 +52,7 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
 
 
 def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
-    """Return a limit as a constraint that profiles each architecture once and excludes those that it rejects."""
+    """Return a constraint for a limit; architectures that the profiler cannot profile are excluded."""
     profiler, values = limit.profiler, dict[bytes, float]()
     _probe(flat, model_space, limit)
 
@@ -92,6 +92,6 @@ def _probe(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> None:
             problem = error
     if valid:
         raise ConfigError(
-            f"the profiler of {limit.name!r} returns no number for samples of this model space ({problem!r}); make it"
-            " of the space that is searched, and let profile return one number"
+            f"the profiler of {limit.name!r} returned no number for samples of this model space ({problem!r}); create"
+            " it with the model space that is searched, and return one number from profile"
         )

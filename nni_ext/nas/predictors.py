@@ -1,4 +1,4 @@
-"""Predictors of accuracy and latency as profilers and evaluators of NNI, and graph readers by model space."""
+"""Profilers and evaluators of NNI that predict accuracy or latency."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
 _Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _EVALUATING)
 
 Read = Callable[[Sample], Graph]
-"""Function from a sample to its graph"""
+"""Function from a sample to its graph."""
 
 
 def _architectures(space: Mapping[str, Any]) -> dict[str, Read]:
@@ -51,17 +51,17 @@ READERS: dict[str, Callable[..., dict[str, Read]]] = {
     },
     "nni_ext.nas.spaces.ArchitectureSpace": _architectures,
 }
-"""Qualified class name of a model space -> function from the space's arguments to its readers by name, default first"""
+"""Class of a model space -> function from the arguments of the class to graph readers by name, the default first."""
 
 
 def reader_for(space: Any, name: str | None = None) -> Read:
-    """Return the graph reader of a model space or model.
+    """Return the function from samples to graphs for a model space or one of its models.
 
     Args:
-        name: the predictor's reader; default: the first of the space.
+        name: name of the graph reader; default: the first one for the model space.
 
     Raises:
-        SpaceError: the class is not in :data:`READERS`.
+        SpaceError: the model space is not supported.
     """
     nas = nni_module("nni.nas.space", "reading model spaces of NNI")
     if isinstance(space, nas.RawFormatModelSpace):
@@ -75,32 +75,32 @@ def reader_for(space: Any, name: str | None = None) -> Read:
             chosen = next(iter(readers)) if name is None else name
             if chosen not in readers:
                 raise ConfigError(
-                    f"the reader is {chosen!r}; models of {base.__name__} are read by"
-                    f" {' or '.join(readers)}: give another predictor, or one of these as reader="
+                    f"the graph reader of the predictor is {chosen!r}, but {base.__name__} has the readers"
+                    f" {' or '.join(readers)}; give another predictor, or one of these readers as reader="
                 )
             return readers[chosen]
     raise SpaceError(
-        f"got a model space of class {getattr(kind, '__name__', kind)}; expected NasBench101 or NasBench201 of"
-        " nni.nas.hub.pytorch or one of nni_ext.as_model_space; for another give read=, a function from a sample to a"
-        " nas_core Graph"
+        f"model space {getattr(kind, '__name__', kind)} is not supported; give NasBench101 or NasBench201 of"
+        " nni.nas.hub.pytorch, a space of nni_ext.as_model_space, or read=, a function from a sample to a"
+        " nas_core.graph.Graph"
     )
 
 
 def reader_name(predictor: AccuracyModel, requested: str | None) -> str | None:
-    """Return the given reader, else the one that the predictor was trained with."""
+    """Return ``requested``, or by default the graph reader that the predictor was trained with."""
     trained = predictor.info.get("reader")
     return requested if requested is not None or not isinstance(trained, str) else trained
 
 
 def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
-    """Return a fitted predictor, or read it from its file."""
+    """Return a predictor; read it if a file is given."""
     if isinstance(predictor, str | Path):
         return check_unpriced(load_accuracy_model(predictor), predictor)
     return predictor
 
 
 class PredictorProfiler(_Profiler):
-    """Predictions for samples (accuracy, latency), for NNI's ``RangeProfilerFilter`` and ``SampleProfilerPenalty``.
+    """NNI profiler that returns a predictor's accuracy or latency.
 
     Example:
         >>> profiler = PredictorProfiler(NasBench201(), "accuracy.safetensors")
@@ -109,14 +109,11 @@ class PredictorProfiler(_Profiler):
     Args:
         model_space: NasBench101 or NasBench201 of NNI's hub, or a space of ``as_model_space``.
         predictor: fitted predictor, or its file.
-        reader: name of a graph reader; default: that of the predictor's training, else that of accuracy. Latency on
-            NAS-Bench-201 needs ``nasbench201_unpruned``.
-        read: function from a sample to a graph, for model spaces of other classes.
-        quantile: quantile to return: 0.9 for a filter with ``max=``, 0.1 for ``min=``; default: the prediction.
-
-    Raises:
-        DataError, ConfigError: an invalid predictor, reader or quantile.
-        SpaceError: a model space of another class without ``read``.
+        reader: name of the function from samples to graphs; default: the one used for training the predictor. Latency
+            on NAS-Bench-201 needs ``nasbench201_unpruned``.
+        read: function from a sample to a graph, for other model spaces.
+        quantile: quantile of the predictive distribution to return, such as 0.9 for a filter with ``max=``; default:
+            the mean prediction.
     """
 
     def __init__(
@@ -138,15 +135,14 @@ class PredictorProfiler(_Profiler):
         self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:
-        """Return the prediction for a sample, in the units of the predictor's targets.
+        """Return the prediction for a sample, in the unit of the predictor's training targets.
 
         Raises:
-            GraphError: a label is missing, or the predictor was not fitted for such graphs.
+            GraphError: the sample lacks a label, or its graph differs too much from the training graphs.
         """
         return self.profile_many([sample])[0]
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
-        """Return the predictions for several samples, which is faster."""
         graphs = [self.read(sample) for sample in samples]
         if self.quantile is None:
             return [float(value) for value in self.predictor.predict(graphs)]
@@ -154,10 +150,9 @@ class PredictorProfiler(_Profiler):
 
 
 class NetworkLatencyProfiler(_Profiler):
-    """Predicted milliseconds of samples of any model space that torch can export.
+    """NNI profiler that returns the predicted latency in ms, for model spaces whose networks torch can export to ONNX.
 
-    A prediction exports the sample's network to ONNX in memory, in 0.1 to 1 s, and is cached. Searches of this project
-    with this limit profile few more samples than they evaluate.
+    A prediction takes 0.1 to 1 s and is cached.
 
     Example:
         >>> profiler = NetworkLatencyProfiler(MobileNetV3Space(), torch.zeros(1, 3, 224, 224), "cpu.safetensors")
@@ -165,12 +160,12 @@ class NetworkLatencyProfiler(_Profiler):
 
     Args:
         model_space: model space of NNI.
-        example_input: input of a network of the space.
-        model: model of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
+        example_input: example input of the networks, which also sets the shapes.
+        model: latency model of ``nas-ext latency train``, or its file; default: the included model for onnxruntime.
     """
 
     together = 8
-    """Number of samples that a search profiles at once"""
+    """Number of samples that a search profiles in one call."""
 
     def __init__(
         self,
@@ -185,10 +180,10 @@ class NetworkLatencyProfiler(_Profiler):
         self._predictions: dict[str, NetworkPrediction] = {}
 
     def profile(self, sample: Sample) -> float:
-        """Return the milliseconds of a sample.
+        """Return the predicted latency of a sample in ms.
 
         Raises:
-            GraphError: torch cannot export the network, or it is too far from the model's training networks.
+            GraphError: torch cannot export the network, or it differs too much from the latency model's training data.
         """
         return self.profile_many([sample])[0]
 
@@ -201,9 +196,9 @@ class NetworkLatencyProfiler(_Profiler):
         for prediction in predictions:
             if prediction.out_of_range:
                 raise GraphError(
-                    f"{prediction.latency_ms:.3g} ms are predicted for a network with {prediction.out_of_range}: too"
-                    f" far to hold a limit; give a model of such networks ('nas-ext latency train'), this one is of"
-                    f" {prediction.machine}"
+                    f"the prediction of {prediction.latency_ms:.3g} ms is not reliable for a network with"
+                    f" {prediction.out_of_range}; train a latency model on networks like this ('nas-ext latency train')"
+                    f" instead of the model for {prediction.machine}"
                 )
         return [prediction.latency_ms for prediction in predictions]
 
@@ -215,11 +210,11 @@ class NetworkLatencyProfiler(_Profiler):
 
 
 class PredictorEvaluator(_Evaluator):
-    """Evaluator that reports a predictor's prediction for each model, without building or training the model.
+    """NNI evaluator that reports a predictor's prediction instead of training the model.
 
-    NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
-    ``read``. The report has the standard deviation as ``std``, and the prediction as ``prediction`` if it is not the
-    metric.
+    NNI's strategies maximise the metric. The reported result also has the standard deviation as ``std``, and with
+    ``best`` the prediction as ``prediction``. For NNI's training-service engine, ``predictor`` must be a file and
+    ``read`` importable.
 
     Example:
         >>> evaluator = PredictorEvaluator("accuracy.safetensors")
@@ -227,11 +222,8 @@ class PredictorEvaluator(_Evaluator):
 
     Args:
         predictor: fitted predictor, or its file.
-        best: best measured value; the metric is then the expected improvement over it.
+        best: best measured value; the metric is then the expected improvement over this value.
         reader, read: see :class:`~nni_ext.PredictorProfiler`.
-
-    Raises:
-        DataError, ConfigError: an invalid predictor, or one without standard deviation for ``best``.
     """
 
     def __init__(
@@ -250,11 +242,13 @@ class PredictorEvaluator(_Evaluator):
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI."""
+        """Return the prediction or expected improvement of a frozen model; in a trial, also report it to NNI."""
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
         if sample is None:
-            raise ConfigError("the model is not frozen; give what freeze(sample) of an executable model space returns")
+            raise ConfigError(
+                "the model has no sample; give the return value of freeze(sample) of an executable model space"
+            )
         predicted, std = self.predictor.predictions([read(sample)])
         metric = float(predicted[0])
         more = {} if std is None else {"std": float(std[0])}
@@ -276,8 +270,8 @@ class PredictorEvaluator(_Evaluator):
     def _dump(self) -> dict[str, Any]:
         if self.path is None:
             raise ConfigError(
-                "a predictor in memory cannot be sent to NNI's trials; save it and give its path, or use the sequential"
-                " engine"
+                "the predictor is an object in memory, which cannot be sent to NNI's trials; save it and give its path,"
+                " or use the sequential engine"
             )
         return {"predictor": self.path, "read": self.read, "reader": self.reader, "best": self.best}
 

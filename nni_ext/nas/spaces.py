@@ -1,4 +1,4 @@
-"""Conversion between NNI's model spaces and search spaces with one gene per label."""
+"""Conversion between NNI's model spaces and search spaces."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample, architecture_of
 
 MAX_SUBSETS = 1024
-"""Largest number of subsets of a choice of several values that is one gene; of a larger one, each value is a gene"""
+"""Largest number of subsets for which a choice of several values is one gene; above it, each value is a gene."""
 GRANULARITY = 4
-"""A range of numbers becomes ``2 ** GRANULARITY - 1`` options at equal steps of its distribution."""
+"""NNI's granularity of grids: a numerical range becomes ``2 ** GRANULARITY - 1`` options."""
 
 _FEATURE = "searching spaces of nas_core with NNI"
 _SEARCHING = "searching model spaces of NNI"
@@ -33,29 +33,28 @@ _ModelSpace: Any = host_class("nni.nas.nn.pytorch", "ModelSpace", _FEATURE)
 
 @dataclass(frozen=True)
 class FlatSpace:
-    """Search space with NNI's values of its options."""
+    """Search space with one gene for each label of an NNI model space."""
 
     space: SearchSpace
     labels: tuple[str, ...]
-    """Labels of the slots in order"""
+    """NNI's label of each gene."""
     values: tuple[tuple[Any, ...], ...]
-    """Values of each slot in the order of the options"""
+    """NNI's values of each gene, in the order of the gene's options."""
     checked: bool = False
-    """True if the model space rejects some samples; then each sample is validated"""
+    """True if the model space rejects some samples, so that each sample must be validated."""
 
     def sample_of_row(self, row: NDArray[np.int16]) -> dict[str, Any]:
-        """Return label -> value; absent layers get their first value, since NNI needs all labels."""
+        """Return the sample of a row of option indices; genes of absent layers have their first value."""
         return {
             label: values[0 if index == ABSENT else index]
             for label, values, index in zip(self.labels, self.values, row.tolist(), strict=True)
         }
 
     def sample(self, architecture: Architecture) -> dict[str, Any]:
-        """Return NNI's sample of an architecture."""
         return self.sample_of_row(self.space.row(architecture))
 
     def architecture(self, sample: Sample) -> Architecture:
-        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON."""
+        """Return the architecture of a sample; unknown labels are ignored, and lists equal tuples."""
         row = [self._index(sample, slot) for slot in range(len(self.labels))]
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
 
@@ -64,26 +63,26 @@ class FlatSpace:
         if (option := _as_lists(sample.get(label))) in values:
             return values.index(option)
         raise ArchitectureError(
-            f"sample has {label} = {sample.get(label)!r}, outside space {self.space.name!r}; choose from {values}"
+            f"the sample has {label} = {sample.get(label)!r}, which is not in space {self.space.name!r}; expected one"
+            f" of {values}"
         )
 
 
 def flat_space(
     name: str, options: Mapping[str, Sequence[Any]], base: SearchSpace | None = None, checked: bool = False
 ) -> FlatSpace:
-    """Return a space with one gene per label.
-
-    Numbers and names are the options. Other values (tuples, flags, None, modules) get names that are equal in
-    every process.
+    """Return a search space with one gene per label.
 
     Args:
         options: label -> values of any type.
-        base: space whose genes come first, with the labels ``feature_names("layers")``.
+        base: search space whose genes come first.
         checked: see :class:`FlatSpace`.
 
     Raises:
         SpaceError: there is no label, or a label has no values or a repeated value.
     """
+    # Values that are neither numbers nor strings (tuples, flags, None, modules) get names that are equal in every
+    # process.
     choices = list(base.choices) if base else []
     values = dict(options_by_label(base)) if base else {}
     for label, label_values in options.items():
@@ -94,12 +93,13 @@ def flat_space(
 
 
 def flatten(model_space: Any) -> FlatSpace:
-    """Return the search space of a model space, with genes of an evaluator's parameters.
+    """Convert an NNI model space, including the evaluator's parameters, to a search space.
 
-    Choices of several values become subsets, ranges of numbers a grid; weights of choices are dropped.
+    A choice of several values becomes a choice among subsets, a numerical range a choice among grid points. Weights of
+    choices are ignored.
 
     Raises:
-        SpaceError: there is no choice, or one of an unknown kind.
+        SpaceError: the model space has no choice, or an unsupported mutable.
     """
     mutable = nni_module("nni.mutable", _SEARCHING)
     annotation = nni_module("nni.mutable.annotation", _SEARCHING).MutableAnnotation
@@ -130,8 +130,8 @@ def _values(mutable: Any, leaf: Any) -> Sequence[Any]:
     if isinstance(leaf, mutable.Numerical):
         return list(dict.fromkeys(leaf.grid({}, granularity=GRANULARITY)))
     raise SpaceError(
-        f"label {leaf.label!r} is a {type(leaf).__name__}; expected a choice (nni.choice, LayerChoice, InputChoice,"
-        " Repeat) or a range of numbers"
+        f"the mutable with label {leaf.label!r} is a {type(leaf).__name__}; expected a choice (nni.choice, LayerChoice,"
+        " InputChoice, Repeat) or a numerical range"
     )
 
 
@@ -186,7 +186,7 @@ def _as_lists(value: Any) -> Any:
 
 
 class ArchitectureModule(nn.Module):
-    """Model of an evaluator: an architecture without weights."""
+    """Model that holds an architecture and has no weights, for evaluators."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -197,10 +197,10 @@ class ArchitectureModule(nn.Module):
 
 
 class ArchitectureSpace(_ModelSpace):
-    """Model space with one mutable per gene and layer, labelled as in ``architecture_of``.
+    """NNI model space with one mutable for each gene of each layer.
 
     Args:
-        space: ``space_to_dict(search_space)``, since NNI sends it to other processes.
+        space: search space as a dictionary, from :func:`nas_core.space.files.space_to_dict`.
     """
 
     def __init__(self, space: Mapping[str, Any]) -> None:
@@ -223,5 +223,5 @@ class ArchitectureSpace(_ModelSpace):
 
 
 def as_model_space(space: SearchSpace) -> ArchitectureSpace:
-    """Return a search space as a model space for any strategy of NNI."""
+    """Convert a search space to an NNI model space, for any strategy of NNI."""
     return ArchitectureSpace(space=space_to_dict(space))

@@ -24,32 +24,29 @@ _Strategy: Any = host_class("nni.nas.strategy", "Strategy", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # a child of "nni", whose log is the experiment's
 
 POLL_S = 1.0
-"""Seconds between checks for the end of the engine while results are awaited"""
+"""Seconds between checks whether the engine has ended."""
 MAX_REVIVALS = 100
-"""Limit of restarts of an engine's listening thread"""
+"""Largest number of restarts of an engine's listening thread."""
 LATE_RESULTS = 10
-"""Polls for late results after the end of an engine"""
+"""Number of polls for late results after the engine has ended."""
 
 
 class SearchStrategy(_Strategy):
-    """A strategy of ``nas-ext search`` in any model space of NNI: ``SearchStrategy("evolution", population=30)``.
+    """NNI strategy that proposes models by a search strategy of this project, in any model space.
 
-    A model that fails or reports no number counts as failed; the sequential engine then needs ``continue_on_failure``.
-    ``NasExperiment.resume`` continues a search. NNI saves the state only at the start and end of an experiment;
-    ``record`` keeps every result.
+    A model that fails or reports no number counts as failed; with NNI's sequential engine, set
+    ``continue_on_failure``. ``NasExperiment.resume`` continues a search. NNI saves its state only at the start and end
+    of an experiment; set ``record`` to keep every result.
 
     Args:
         strategy: as in ``nas-ext search --strategy``.
-        constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`.
-        objectives: metrics of a multi-objective strategy, ``default`` first; a minus marks a larger-is-better metric
-            unless its name is known. Default: ``default`` and the limited costs.
-        maximize: larger metrics are better.
-        max_tries: limit of each rejection sampling, in candidates.
-        record: folder for results, front and finalists, read by ``nas-ext report``; a killed search continues from it.
-        options: settings of the strategy by the names of ``nas-ext search --help``; defaults fit the model space.
-
-    Raises:
-        UnknownChoiceError, ConfigError, ConstraintError: unknown or invalid arguments.
+        constraints: hard constraints, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`.
+        objectives: metrics of a multi-objective strategy, ``default`` first; start the name of a larger-is-better
+            metric with a minus. Default: ``default`` and the constrained costs.
+        maximize: larger values of the metric ``default`` are better.
+        max_tries: largest number of candidates drawn to find one that meets the constraints.
+        record: folder for results, read by ``nas-ext report``; a killed search continues from it.
+        options: settings of the strategy, named as in ``nas-ext search --help``.
 
     Example:
         >>> flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
@@ -79,7 +76,7 @@ class SearchStrategy(_Strategy):
         )
         self.maximize, self.seed, self.max_tries = maximize, seed, max_tries
         self.search: Strategy | None = None
-        """Strategy after :meth:`initialize`; used only in the thread of the search"""
+        """Search strategy, set by :meth:`initialize`."""
         self._evaluations: Evaluations | None = None
         self._folder = None if record is None else Path(record)
         self._submitted = Submitted()
@@ -88,11 +85,11 @@ class SearchStrategy(_Strategy):
 
     @property
     def archive(self) -> list[Evaluated]:
-        """All evaluated models in the order of their results, also from before a resume."""
+        """All evaluated models, oldest first, including those before a resume."""
         return self._evaluations.entries if self._evaluations else []
 
     def best(self) -> Evaluated | None:
-        """Return the earliest model with the best metric; None if there is none."""
+        """Return the model with the best metric; None if no evaluation succeeded."""
         return self._evaluations.best() if self._evaluations else None
 
     def extra_repr(self) -> str:
@@ -103,7 +100,9 @@ class SearchStrategy(_Strategy):
 
     def _initialize(self, model_space: Any, engine: Any) -> Any:
         if self.search is not None:
-            raise ConfigError(f"this {type(self).__name__} was used in another experiment; create a new one for each")
+            raise ConfigError(
+                f"the {type(self).__name__} was already used in an experiment; create a new one for each experiment"
+            )
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
@@ -118,15 +117,11 @@ class SearchStrategy(_Strategy):
         self._submitted.listen(self.engine, on=False)
 
     def _run(self) -> None:
-        """Search until the strategy is done.
-
-        Raises:
-            ConstraintError: no architecture meets the limits.
-            ConfigError: the state of the earlier run or the record is of another search.
-        """
         search, evaluations = self._parts()
         if self._rejected is not None:
-            raise ConfigError("the state of the earlier run could not be loaded; create a new strategy and experiment")
+            raise ConfigError(
+                "the saved state of the earlier run could not be loaded; create a new strategy and experiment"
+            )
         try:
             search.start()
             if self._folder is not None:
@@ -144,7 +139,7 @@ class SearchStrategy(_Strategy):
             self._take()
 
     def wait_for_resource(self) -> bool:
-        """Wait for an idle worker or a result; restart the engine's listening thread if it has ended."""
+        """Wait for an idle worker; return False if the engine's budget is exhausted."""
         while not self.engine.idle_worker_available():
             if not self.engine.budget_available():
                 return False
@@ -157,7 +152,8 @@ class SearchStrategy(_Strategy):
         self._revived += keep_listening(self.engine)
         if self._revived > MAX_REVIVALS:
             raise NasExtError(
-                "NNI's engine lost its manager; see NNI's logs, and continue in a new experiment (record=..)"
+                "NNI's engine lost its connection to NNI's manager; see NNI's logs, and continue in a new experiment"
+                " with the same record="
             )
 
     # -- models and results ------------------------------------------------------------------------------------------
@@ -172,7 +168,7 @@ class SearchStrategy(_Strategy):
         _, evaluations = self._parts()
         for architecture, reported in self._submitted.results(timeout_s):
             if reported_number(reported) is None:
-                _log.warning("model %s reported %r, no number: it failed", architecture.key, reported)
+                _log.warning("model %s counts as failed: it reported %r, not a number", architecture.key, reported)
             evaluations.tell(architecture, reported)
 
     def _wait_for_rest(self) -> None:
@@ -183,7 +179,7 @@ class SearchStrategy(_Strategy):
             if not self._submitted:
                 return
             self._take(POLL_S)
-        _log.warning("%d models gave no result before the engine ended", len(self._submitted))
+        _log.warning("the engine ended before %d models reported a result", len(self._submitted))
 
     def _parts(self) -> tuple[Strategy, Evaluations]:
         assert self.search is not None and self._evaluations is not None, "NasExperiment gives a model space first"
@@ -192,7 +188,7 @@ class SearchStrategy(_Strategy):
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain types; a state that could not be loaded is returned unchanged."""
+        """Return the state as plain data."""
         if self._rejected is not None:
             return dict(self._rejected)
         _, evaluations = self._parts()
@@ -203,7 +199,7 @@ class SearchStrategy(_Strategy):
         """Continue from the state of an interrupted search.
 
         Raises:
-            ConfigError: the state is invalid or of another strategy, space or setting.
+            ConfigError: the state is invalid, or belongs to another strategy, space or setting.
         """
         _, evaluations = self._parts()
         try:

@@ -55,7 +55,7 @@ def run(monkeypatch: pytest.MonkeyPatch, manager: Manager, action: str = "create
 
 
 @pytest.mark.parametrize(
-    ("state", "advice"), [(LATE, "too busy: start it again"), (BROKEN, "tuner may have crashed. (dispatcher.log")]
+    ("state", "advice"), [(LATE, "too busy, so start again"), (BROKEN, "tuner may have crashed. (see dispatcher.log")]
 )
 def test_a_dead_experiment_is_an_error(
     state: dict[str, Any], advice: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

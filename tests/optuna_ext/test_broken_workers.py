@@ -35,7 +35,9 @@ def shared(storage: str, evaluate=score) -> SharedEvaluations:
 def test_a_broken_worker_ends_and_the_others_go_on(tmp_path: Path, count: int) -> None:
     storage = storage_at(tmp_path, "journal")
     for _ in range(2):  # also when it is started again
-        with pytest.raises(NasExtError, match=r"10 evaluations in a row failed here, .* CUDA error; mend the cause"):
+        with pytest.raises(
+            NasExtError, match=r"10 evaluations in a row failed in this worker, .* CUDA error; fix the cause"
+        ):
             list(shared(storage, broken)(EVERY[:count]))
     assert not [trial for trial in study_in(storage).trials if trial.state.name == "RUNNING"]
     healthy = shared(storage)
@@ -76,7 +78,7 @@ def test_the_last_ones_failure_is_told_after_another_look_at_a_good_one(tmp_path
 
     worker = shared(storage, evaluate)
     worker.take_unless_taken(EVERY[0])
-    assert list(worker(EVERY[:2])) == [score(EVERY[0]), Failure("loss is missing or no number")]
+    assert list(worker(EVERY[:2])) == [score(EVERY[0]), Failure("metric loss is missing or not a number")]
     assert evaluated == [EVERY[0], EVERY[1], EVERY[0]] and worker.evaluated == 2
 
 
@@ -88,7 +90,9 @@ def test_what_fails_once_is_no_failure_where_nothing_else_succeeded(tmp_path: Pa
         return {} if len(evaluated) < 5 else score(architecture)
 
     results = list(shared(storage_at(tmp_path, "journal"), evaluate)(EVERY[:2]))
-    assert sorted(map(str, results)) == sorted(map(str, [score(evaluated[4]), Failure("loss is missing or no number")]))
+    assert sorted(map(str, results)) == sorted(
+        map(str, [score(evaluated[4]), Failure("metric loss is missing or not a number")])
+    )
 
 
 class Away:
@@ -136,7 +140,9 @@ def test_a_storage_that_stays_away_is_one_line(tmp_path: Path, monkeypatch: pyte
         return score(architecture)
 
     worker.evaluate = evaluate
-    with pytest.raises(ConfigError, match=r"has not answered for 0\.01 s: OSError: connection refused; mend it"):
+    with pytest.raises(
+        ConfigError, match=r"was not reachable for 0\.01 s: OSError: connection refused; make it available"
+    ):
         list(worker(EVERY[:2]))
 
 

@@ -54,7 +54,7 @@ def test_a_failure_says_why_and_the_study_goes_on() -> None:
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
     study.optimize(as_objective(toy, costs={}), n_trials=30)
     errors = {trial.user_attrs["error"] for trial in study.trials if trial.state.name == "FAIL"}
-    assert errors == {"RuntimeError: out of memory", "loss is missing or no number"}
+    assert errors == {"RuntimeError: out of memory", "metric loss is missing or not a number"}
     assert len(set(toy.evaluated)) == len(toy.evaluated) == 30
     assert study.best_value == min(quality(one) for one in toy.evaluated if "loss" in score_of(toy, one))
 

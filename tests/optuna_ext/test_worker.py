@@ -57,14 +57,14 @@ def test_what_fails_fails_for_all_and_what_is_lost_thrice_too(tmp_path: Path) ->
         return score(architecture) if architecture != EVERY[1] else {"loss": 1.0}
 
     first = list(shared(storage, failing)(EVERY[:3]))
-    assert first[:2] == [Failure("RuntimeError: out of memory"), Failure("size is missing or no number")]
+    assert first[:2] == [Failure("RuntimeError: out of memory"), Failure("metric size is missing or not a number")]
     assert first[2] == score(EVERY[2])
     other = shared(storage)
     assert list(other(EVERY[:3])) == first and other.evaluated == 0
     study = study_in(storage)
     for _ in range(3):
         _lost(study, EVERY[3])
-    assert list(shared(storage)(EVERY[3:4])) == [Failure("the workers that evaluated it were lost")]
+    assert list(shared(storage)(EVERY[3:4])) == [Failure("each worker that evaluated it stopped without a result")]
 
 
 def _lost(study: optuna.Study, architecture: Architecture) -> None:

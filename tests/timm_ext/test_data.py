@@ -52,13 +52,13 @@ def test_a_folders_own_splits_are_taken(folder: Path, tmp_path: Path) -> None:
     (renamed / "val").rename(renamed / "test")
     assert [len(part) for part in open_splits(renamed, None, 0, seed=1)] == [16, 4]  # a test set is for the end
     assert validation_data(renamed, None, 0) is None
-    with pytest.raises(DataError, match="holds test, training and no folder of validation, val"):
+    with pytest.raises(DataError, match="has the folders test, training, but none named validation, val"):
         open_images(renamed, "validation")
 
 
 def test_a_training_on_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trainer = train(folder, tmp_path / "run", val_count=0, batch_size=8, updates=2)
-    assert f"20 images to train on, 8 to validate on: those of {folder / 'validation'}" in capsys.readouterr().err
+    assert f"20 training images, 8 validation images from {folder / 'validation'}" in capsys.readouterr().err
     metrics = HOST.open(tmp_path / "run" / "last.pt").evaluate(SPACE.smallest())
     assert metrics["loss"] == pytest.approx(trainer.history[-1]["subnets"]["smallest"]["loss"], rel=1e-4)
 

@@ -102,7 +102,7 @@ def test_checkpoints_of_timms_trainer(tmp_path: Path) -> None:
     assert count == sum(p.numel() for p in static.parameters())
     with model.eval().using(SPACE.largest()):
         torch.testing.assert_close(static(images()), model(images()), atol=1e-5, rtol=1e-5)
-    with pytest.raises(DataError, match="does not say what it was trained on"):
+    with pytest.raises(DataError, match="does not name its training images"):
         supernet.evaluate(SPACE.largest())
 
 

@@ -124,7 +124,7 @@ def test_image_sizes_and_channels(tmp_path: Path) -> None:
     for resized in (fixed.eval(), model):
         assert torch.allclose(resized(images(48)), free, atol=1e-5)
         assert resolve_model_data_config(resized)["input_size"] == (3, 48, 48)
-    with pytest.raises(Exception, match="32 x 32 pixels for a model of 48 x 48"):
+    with pytest.raises(Exception, match="32 x 32 pixels; expected 48 x 48"):
         fixed(images())
     assert timm.create_model(NAME, in_chans=1)(images(channels=1)).shape == (2, 10)
     side = VisionModel(SPACE, 3).net.patch_size

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart images``: synthetic images, and a script from supernet to a small timm model."""
+"""Quickstart project with synthetic images, for ``nas-ext quickstart images``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXTURES = ("bars", "checks", "diagonals", "dots", "rings", "stripes")
 
 
 def texture_png(name: str, rng: np.random.Generator) -> bytes:
-    """Draw a texture as a PNG file of 32 by 32 pixels."""
+    """Return a random image of a texture as a PNG file of 32 x 32 pixels."""
     period, shift = rng.uniform(5, 9), rng.uniform(0, 9, 2)
     y, x = np.mgrid[:PIXELS, :PIXELS] + shift[:, None, None]
     share = 0.5 + 0.5 * _wave(name, 2 * np.pi * x / period, 2 * np.pi * y / period, shift)
@@ -31,7 +31,6 @@ def texture_png(name: str, rng: np.random.Generator) -> bytes:
 
 
 def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the brightness from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
     if name == "rings":
         return np.sin(np.hypot(x - x.mean() - shift[0] / 3, y - y.mean() + shift[1] / 3))
     if name == "dots":
@@ -41,7 +40,7 @@ def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDAr
 
 
 class ImagesQuickstart(Quickstart):
-    """Six textures: supernet, search, extraction, and the network as a timm model."""
+    """Quickstart project that searches a classifier of six textures."""
 
     name = "images"
     purpose = "search a small image network, from an image folder to a timm model"

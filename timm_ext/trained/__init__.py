@@ -1,1 +1,1 @@
-"""Models trained by timm, as supernets and as teachers."""
+"""Conversion of models trained by timm to supernets, and distillation."""

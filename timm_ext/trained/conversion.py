@@ -1,4 +1,4 @@
-"""Conversion of timm's vision transformers to supernets whose largest network is the trained one."""
+"""Conversion of timm's trained vision transformers to supernets."""
 
 from __future__ import annotations
 
@@ -43,9 +43,12 @@ BATCH = 64
 
 
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:
-    """Return the space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network.
+    """Return a search space whose largest network is the trained one.
 
-    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` lists additional kinds.
+    Widths go down to 5/8 of the trained network, heads and layers to 1/2, hidden units to 1/4.
+
+    Args:
+        attention: kinds of attention to choose from in each layer, in addition to softmax.
     """
     return image_space(
         f"around-{trained.key}",
@@ -67,7 +70,8 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
     space = space if isinstance(space, SearchSpace) else get_space(str(space))
     if set(attention) - {"softmax"}:
         raise ConfigError(
-            f"kinds of attention {', '.join(attention)} with --space FILE or a name; name them in the space"
+            f"--attention {', '.join(attention)} needs --space auto, but --space is {space.name!r}; add the kinds of"
+            " attention to that space"
         )
     largest = space.largest()
     for gene in sorted({*trained, *largest}):
@@ -76,14 +80,14 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
         shared = [value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value for value in values]
         if shared[0] != shared[1]:
             raise SpaceError(
-                f"the largest network of space {space.name!r} has {gene} {values[0]}, the trained one {values[1]}; a"
-                " space of a conversion must contain the trained network as its largest"
+                f"the largest network of space {space.name!r} has {gene} {values[0]}, but the trained network has"
+                f" {values[1]}; give a space whose largest network is the trained one, or auto"
             )
     return space
 
 
 class TrainedViT:
-    """A vision transformer as :class:`nas_core.supernet.elastic.conversion.Trained`; see :func:`elastic`."""
+    """Trained vision transformer, to be converted to a supernet; for the arguments see :func:`elastic`."""
 
     form = IMAGE_ELASTIC
     metric = "top1"
@@ -117,7 +121,7 @@ class TrainedViT:
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Return batches of 64 fixed random training images, preprocessed as for evaluation."""
+        """Return ``count`` batches of 64 training images without augmentation, the same each time."""
         images, _ = self._splits()
         drawn = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
         mixed = np.sort(drawn)[np.random.default_rng(1).permutation(len(drawn))]
@@ -126,15 +130,17 @@ class TrainedViT:
     def _splits(self) -> tuple[ImageSet, ImageSet]:
         if not self.net.config.classes:
             raise ConfigError(
-                f"{self.source.where} has no classifier and thus no loss; give --importance weight or none"
+                f"{self.source.where} has no classifier, so no loss can be computed; give --importance weight or none"
             )
         if not self.data:
-            raise DataError(f"no images to calibrate on; give those that {self.source.where} was trained on as --data")
+            raise DataError(
+                f"calibration needs images; give the images that {self.source.where} was trained on as --data"
+            )
         splits = open_splits(self.data, None, 0, 0)
         if splits[0].source.classes != self.net.config.classes:
             raise DataError(
-                f"{self.data} has {splits[0].source.classes} classes, {self.source.where} {self.net.config.classes};"
-                " give the data it was trained on"
+                f"{self.data} has {splits[0].source.classes} classes, but {self.source.where} has"
+                f" {self.net.config.classes}; give the images that the model was trained on"
             )
         return splits
 
@@ -183,7 +189,10 @@ class TrainedViT:
     def training_batches(self, batch_size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
         images, _ = self._splits()
         if len(images) < batch_size:
-            raise DataError(f"{self.data} has {len(images)} training images, fewer than --batch-size {batch_size}")
+            raise DataError(
+                f"{self.data} has {len(images)} training images, fewer than --batch-size {batch_size}; give a smaller"
+                " batch size"
+            )
         config = TrainConfig(data=str(self.data), output="", init=self.source.where, batch_size=batch_size, workers=0)
         loader = make_loader(config, self.supernet, images, training=True, workers=Workers(self.device))
         seed_everything(seed, 0)
@@ -195,7 +204,7 @@ class TrainedViT:
         _, images = self._splits()
         drawn = np.random.default_rng(0).permutation(len(images))[:count]
         if len(drawn) < 2:
-            raise DataError(f"{self.data} has {len(drawn)} validation images; give data with two or more")
+            raise DataError(f"{self.data} has {len(drawn)} validation images; expected two or more")
         size = min(BATCH, -(-len(drawn) // 2))
         return self._batches(ImageSet(images.source, images.indices[drawn]), size)
 
@@ -223,27 +232,26 @@ def elastic(
     device: str = "cpu",
     **arguments: Any,
 ) -> VisionModel:
-    """Convert timm's vision transformer to a supernet whose largest network is the trained one.
+    """Convert a trained vision transformer of timm to a supernet whose largest network is the trained one.
 
     Args:
-        model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
-        pretrained: for a name, load timm's published weights.
-        space: a search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` for some of
-            its genes, ``attention`` for the kinds of attention alone.
-        attention: with ``auto``, alternatives to softmax in each layer, such as ``linear``.
+        model: timm's name of a model, a model, or a file (a checkpoint of timm's trainer, or weights).
+        pretrained: load timm's published weights, if ``model`` is a name.
+        space: search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` to vary only
+            these genes, ``attention`` to vary only the attention.
+        attention: kinds of attention to choose from, in addition to softmax, if ``space`` is ``auto``.
         importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
             or ``none``.
-        data: images for calibration, as for ``timm_ext.train --data``.
+        data: images for calibration, as in ``timm_ext.train --data``.
         calibrate: number of calibration batches of 64 images.
-        fit_steps: updates that fit each other kind of attention; 0: a copy of softmax.
-        mos: experts of the feed-forward layers: none, layer, neuron, ..
-        out: a new file for the supernet.
-        arguments: for a name, other timm arguments (``num_classes``, ``img_size``, ..).
+        fit_steps: updates that fit each additional kind of attention; 0: copy the weights of softmax attention.
+        mos: experts of the feed-forward layers: ``none``, ``layer``, ``neuron``, ..
+        out: new file for the supernet.
+        arguments: further arguments of ``timm.create_model``, if ``model`` is a name.
 
     Raises:
-        CheckpointError: the model has no elastic form.
-        SpaceError: the model is not the largest network of the space.
-        NasExtError: other invalid input.
+        CheckpointError: the model cannot be converted.
+        SpaceError: the model is not the largest network of ``space``.
     """
     check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):

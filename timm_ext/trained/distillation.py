@@ -1,6 +1,6 @@
-"""Distillation in ``timm_ext.train``: the teacher, the loss of each subnet, and cached soft targets.
+"""Distillation in ``timm_ext.train``.
 
-The teacher is a frozen network, or the largest subnet of the sandwich rule, which learns from the labels alone.
+The teacher is a frozen network, or the largest subnet, which is trained on labels only.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
@@ -36,22 +36,22 @@ from timm_ext.workers import Workers
 
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
              "no_prefetcher")  # fmt: skip
-"""Settings that determine an epoch's images."""
+"""Settings that determine the augmented images of an epoch."""
 _DROPOUTS = ("drop", "attn_drop", "act_drop", "drop_path", "mos_router_dropout")
 
 
 class Activations(NamedTuple):
-    """Tensors (B, N, C) of each active layer, first to last."""
+    """Activations (B, N, C) of the layers of a subnet, from first to last."""
 
     hidden: tuple[Tensor, ...]
-    """Inputs of the feed-forward sublayer: the normalised tokens after attention."""
+    """Normalised inputs of the feed-forward sublayers."""
     attention: tuple[Tensor, ...]
-    """Outputs of attention."""
+    """Outputs of the attention sublayers."""
 
 
 @contextmanager
 def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable[[], Activations]]:
-    """Run one architecture inside the block; yields a function that returns a pass's activations."""
+    """Make ``model`` run one architecture in a ``with`` block; yield a function that returns its last activations."""
     subnet = model.select(architecture)
     hidden = {f"hidden.{index}": layer.ffn.fc1.weight for index, layer in enumerate(subnet.layers)}
     attention = {f"attention.{index}": layer.self_attn.out_proj.weight for index, layer in enumerate(subnet.layers)}
@@ -68,10 +68,9 @@ def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable
 def layer_pairs(
     student: VisionModel, subnet: Architecture, teacher: VisionModel, teacher_subnet: Architecture
 ) -> list[tuple[int, int]]:
-    """Return pairs of positions, among the active layers of student and teacher, to compare.
+    """Return pairs (layer of the student, layer of the teacher) whose activations are compared.
 
-    Supernets of equal depth compare the same layers. An extracted subnet's layers are distributed over the teacher's,
-    last to last.
+    Networks of equal depth compare the same layers; otherwise the student's layers are spread evenly over the teacher.
     """
     layers, teacher_layers = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
@@ -84,7 +83,7 @@ def layer_pairs(
 
 
 class Teacher:
-    """A frozen network: the largest subnet of a timm_ext checkpoint, or a model of timm's trainer."""
+    """Frozen teacher network from a checkpoint of ``timm_ext`` (largest subnet) or timm's trainer."""
 
     def __init__(self, path: Path, student: VisionModel, device: torch.device, precision: str) -> None:
         self.path, self.device, self.precision = path, device, precision
@@ -100,21 +99,23 @@ class Teacher:
             shape = tuple(self.logits(torch.zeros(1, *data["input_size"], device=device)).shape)
         except (AssertionError, RuntimeError, NasExtError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise ConfigError(f"teacher {path} does not read images of {data['input_size']} ({reason})") from None
+            raise ConfigError(
+                f"teacher {path} does not accept images of shape {data['input_size']} ({reason}); give a teacher for"
+                " this image size"
+            ) from None
         if shape != (1, student.num_classes):
             raise ConfigError(
-                f"teacher {path} returns logits {shape}, the student {(1, student.num_classes)}; give a teacher of the"
-                " same classes"
+                f"teacher {path} returns logits of shape {shape}, but the student {(1, student.num_classes)}; give a"
+                " teacher with the same classes"
             )
 
     def logits(self, images: Tensor) -> Tensor:
-        """Map images (B, channels, height, width), normalised for the student, to logits (B, K)."""
+        """Return the logits (B, K) of images (B, channels, height, width), normalised as for the student."""
         with torch.no_grad(), computing_in(self.precision, self.device):
             logits: Tensor = self.model(images * self.scale + self.shift)
         return logits
 
     def output(self, images: Tensor, with_activations: bool = False) -> tuple[Tensor, Activations | None]:
-        """Return the logits, and optionally the activations of a timm_ext network."""
         if not with_activations:
             return self.logits(images), None
         with capture(self.model, self.model.architecture) as activations:
@@ -133,21 +134,18 @@ def _open_network(path: Path) -> tuple[nn.Module, Mapping[str, Any]]:
 
 @dataclass
 class TeacherBatch:
-    """The teacher's outputs for a batch."""
+    """Outputs of the teacher for one batch."""
 
     logits: Tensor | TopK | None = None
-    """(B, K), or cached probabilities; None until the largest subnet has run."""
+    """Logits (B, K) or cached probabilities; None if not yet computed."""
     activations: Activations | None = None
 
 
 class Distillation:
-    """A teacher and the weights of its losses.
+    """Teacher, distillation losses and cache of a training run.
 
     Args:
-        passes: passes per epoch on each worker.
-
-    Raises:
-        NasExtError: the teacher cannot be used, or the cache has other settings.
+        passes: batches per epoch and worker.
     """
 
     def __init__(
@@ -160,11 +158,13 @@ class Distillation:
             self.teacher = Teacher(Path(config.teacher), model, workers.device, config.precision)
             if self.compares and not isinstance(self.teacher.model, VisionModel):
                 raise ConfigError(
-                    f"teacher {config.teacher} with --distill-hidden or --distill-attention: its channels are in"
-                    " another order than a supernet's; give the supernet that 'nas-ext elastic' converted it to"
+                    f"teacher {config.teacher} is a model of timm, but --distill-hidden and --distill-attention need a"
+                    " supernet; convert it with 'nas-ext elastic', or leave these options out"
                 )
         elif not model.is_supernet:
-            raise ConfigError("--teacher largest needs a supernet; give the file of a trained network as --teacher")
+            raise ConfigError(
+                "--teacher largest needs a supernet, but the model is a static network; give a checkpoint as --teacher"
+            )
         self._cache: tuple[int, TeacherCache] | None = None
         self._settings: CacheSettings | None = None
         if config.teacher_cache and self.teacher is not None:
@@ -179,7 +179,7 @@ class Distillation:
             )
 
     def batch(self, images: Tensor, epoch: int, index: int) -> TeacherBatch:
-        """Return the teacher's outputs for a pass; empty if the largest subnet is the teacher."""
+        """Return the teacher's outputs for batch ``index`` of an epoch; empty if the largest subnet is the teacher."""
         if self.teacher is None:
             return TeacherBatch()
         if self._settings is None:
@@ -205,23 +205,21 @@ class Distillation:
             self._cache = None
 
     def check(self, epoch: int) -> None:
-        """Open an epoch's cache, to fail before the first update if its settings differ."""
+        """Raise an error if the cache of an epoch was written with other settings."""
         if self._settings is not None:
             self._cache_of(epoch)
 
     def order(self, architectures: Sequence[Architecture]) -> list[Architecture]:
-        """Put the largest subnet first if it is the teacher."""
+        """Sort the largest subnet first, if it is the teacher."""
         return sorted(architectures, key=lambda architecture: not self._teaches(architecture))
 
     def loss(
         self, architecture: Architecture, forward: Callable[[], Mapping[str, Tensor]], batch: TeacherBatch
     ) -> Tensor:
-        """Return the loss of one architecture.
-
-        Labels are weighted by 1 - w, the teacher's probabilities by w, and activation differences separately.
+        """Return the distillation loss of one architecture.
 
         Args:
-            forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits).
+            forward: function that runs the network and returns ``loss`` (against labels) and ``output`` (logits).
         """
         activations = None
         if self.compares:
@@ -257,7 +255,7 @@ class Distillation:
 
 
 def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:
-    """Return a digest of what decides the images of each batch."""
+    """Return a hash of everything that determines the images of each batch."""
     data = resolve_model_data_config(model)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _DRAWN_BY}
     settings |= {name: data[name] for name in ("input_size", "mean", "std", "interpolation")}

@@ -1,4 +1,4 @@
-"""Readers of trained models: checkpoints of timm's trainer, and weight files."""
+"""Reading of trained timm models: checkpoints of timm's trainer, and weight files."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from timm_ext.model import PREPARED
 from timm_ext.trained.vit import check_supported
 
 _WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")
-"""Keys of weights in a checkpoint, in timm's order of preference."""
+"""Keys under which a checkpoint may store weights, in timm's order of preference."""
 _PREFIXES = ("module.", "_orig_mod.")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model in evaluation mode."""
+    """Trained model in evaluation mode."""
 
     model: nn.Module
     name: str
     """timm's name of the model."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
-    """Image preprocessing, by the names in :data:`PREPARED`."""
+    """Image preprocessing by timm's names (``mean``, ``std``, ..)."""
     data: str = ""
-    """Training data, if known."""
+    """Path of the training images, if known."""
     where: str = ""
-    """Origin, for messages."""
+    """File or name of the model, for error messages."""
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
@@ -56,28 +56,24 @@ def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> 
 
 
 def read_source(path: Path, elastic: bool = True) -> Source:
-    """Read a checkpoint of timm's trainer (moving-average weights if present), or a weight file.
+    """Load a model from a checkpoint of timm's trainer (moving-average weights if present) or a weight file.
 
-    The model is named in the checkpoint, in a ``config.json`` in the same folder as on the Hugging Face hub, in the
-    metadata, or by the file (``vit_small_patch16_224.pth``).
+    The name of the model is read from the checkpoint, the safetensors metadata, a ``config.json`` in the same folder,
+    or the file name (``vit_small_patch16_224.pth``).
 
     Args:
-        elastic: require an elastic form.
-
-    Raises:
-        DataError: the file is missing.
-        CheckpointError: the file is damaged, does not fit timm's model, or has no elastic form.
+        elastic: raise a CheckpointError if the model cannot be converted to a supernet.
     """
     content, metadata = read_file(path)
     if SETTINGS_KEY in content or SETTINGS_KEY in metadata:
-        raise CheckpointError(f"{path} is a checkpoint of timm_ext; expected one of timm's trainer")
+        raise CheckpointError(f"{path} is a checkpoint of timm_ext; expected a checkpoint of timm's trainer")
     weights = _weights(content, path)
     check_finite(weights, path)
     try:
         name, arguments, options = _description(content, metadata, path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
-            f"{path} has damaged settings of its model ({error}); give another copy of the file"
+            f"the model settings in {path} are damaged ({error}); give an undamaged copy of the file"
         ) from None
     with torch.device("meta"):
         arguments = _with_sizes(arguments, weights, create(name, arguments, path))
@@ -89,7 +85,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise CheckpointError(
-            f"{path} does not fit timm's {name} ({reason}); give a checkpoint of that model"
+            f"{path} does not fit timm's model {name} ({reason}); give a checkpoint of this model"
         ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
     stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
@@ -97,7 +93,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
-    """Correct a model's arguments by its weight sizes: timm's trainer does not store them all."""
+    # timm's trainer does not store all arguments; the others follow from the shapes of weights.
     sizes, built = dict(arguments), model.state_dict()
     different = {name for name in built.keys() & weights.keys() if built[name].shape != weights[name].shape}
     if "head.weight" in weights:
@@ -119,7 +115,7 @@ def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], mod
 def _weights(content: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
     weights = next((content[key] for key in _WEIGHTS if isinstance(content.get(key), Mapping)), content)
     if not weights or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
-        raise CheckpointError(f"{path} holds no weights; expected a checkpoint of timm's trainer, or a state dict")
+        raise CheckpointError(f"{path} has no weights; expected a checkpoint of timm's trainer, or a state dict")
     for prefix in _PREFIXES:
         weights = {key.removeprefix(prefix): tensor for key, tensor in weights.items()}
     return weights
@@ -146,8 +142,8 @@ def _description(
     if timm.is_model(name):
         return name, {}, {}
     raise CheckpointError(
-        f"{path} does not name its model; give a checkpoint of timm's trainer, lay the model's"
-        " config.json next to it, or name the file after the model (vit_small_patch16_224.pth)"
+        f"{path} does not name its model; give a checkpoint of timm's trainer, copy the model's config.json into the"
+        " same folder, or name the file after the model (vit_small_patch16_224.pth)"
     )
 
 

@@ -1,10 +1,10 @@
-"""timm's ``VisionTransformer`` and its elastic form: supported models, architecture, and weights in both directions.
+"""Conversion of weights and arguments between timm's ``VisionTransformer`` and :class:`timm_ext.VisionModel`.
 
-A subnet written by :func:`write_plain` is loaded without this project:
+A subnet written by :func:`write_plain` can be loaded without this package:
 
     timm.create_model(arch, checkpoint_path=FILE, **model_kwargs)
 
-``arch`` and ``model_kwargs`` are entries of the checkpoint, or metadata of safetensors. Shapes: C channels, N tokens.
+``arch`` and ``model_kwargs`` are entries of the checkpoint, or metadata of a safetensors file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OTHERS = {
     "VisionTransformerRelPos": "relative position biases",
     "NaFlexVit": "images of several sizes in one batch",
 }
-"""Related models of timm -> their module without an elastic form."""
+"""Class of a timm model -> its feature that a supernet does not support."""
 _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh", GELU: "gelu", GELUTanh: "gelu_tanh",
                 QuickGELU: "quick_gelu"}  # fmt: skip
 
@@ -43,13 +43,13 @@ _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh",
 def check_supported(model: Any, name: str) -> None:
     if reasons := unsupported(model):
         raise CheckpointError(
-            f"{name} has no elastic form: {'; '.join(reasons)}. A VisionTransformer of timm with layer norms, softmax"
-            " attention and an MLP of one activation has one"
+            f"{name} cannot be converted to a supernet: {'; '.join(reasons)}; give a VisionTransformer of timm with"
+            " layer norms, softmax attention and the same MLP in all layers"
         )
 
 
 def unsupported(model: Any) -> list[str]:
-    """List the features of a timm model without an elastic form, also on torch's meta device."""
+    """Return the features of a timm model that supernets do not support."""
     kind = type(model).__name__
     if type(model) is not VisionTransformer:
         return [f"it is a {kind}" + (f", with {_OTHERS[kind]}" if kind in _OTHERS else "")]
@@ -59,14 +59,13 @@ def unsupported(model: Any) -> list[str]:
 
 
 def _network_parts(model: Any) -> list[tuple[Any, str]]:
-    """Return pairs of a condition and the unsupported feature that it indicates."""
     patches, pool = model.patch_embed, model.global_pool
     plain = type(patches) is PatchEmbed
     pools_prefix = getattr(model, "pool_include_prefix", False) and model.num_prefix_tokens
     square = plain and len(set(patches.patch_size)) == 1
     return [
         (not plain, f"patches by {type(patches).__name__}"),
-        (plain and not _is_identity(patches.norm), "a norm of each patch"),
+        (plain and not _is_identity(patches.norm), "a norm on each patch"),
         (plain and patches.dynamic_img_pad, "images that are padded to whole patches (dynamic_img_pad)"),
         (
             plain and (not square or any(side % patches.patch_size[0] for side in patches.img_size)),
@@ -122,14 +121,14 @@ def norms_of(model: Any) -> list[Any]:
 
 
 def activation_of(module: nn.Module) -> str:
-    """Return the name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`, or an empty string."""
+    """Return the name of an activation, such as ``gelu``; empty if it is not supported."""
     if isinstance(module, nn.GELU):
         return "gelu_tanh" if module.approximate == "tanh" else "gelu"
     return _ACTIVATIONS.get(type(module), "")
 
 
 def architecture_of(model: Any) -> Architecture:
-    """Return the architecture of a supported model; its ``image_size`` is the height."""
+    """Return the architecture of a timm model; its gene ``image_size`` is the image height in pixels."""
     blocks, patch = model.blocks, model.patch_embed
     return Architecture(
         {
@@ -147,7 +146,7 @@ def architecture_of(model: Any) -> Architecture:
 
 
 def arguments_of(model: Any) -> dict[str, Any]:
-    """Return the arguments of an equivalent :class:`timm_ext.VisionModel`."""
+    """Return arguments of :class:`timm_ext.VisionModel` for an equivalent of a timm model."""
     return {
         "num_classes": model.num_classes,
         "in_chans": model.in_chans,
@@ -165,10 +164,9 @@ def arguments_of(model: Any) -> dict[str, Any]:
 
 
 def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
-    """Return the float32 state of a ``VisionNet`` whose largest architecture is the model's.
+    """Return the weights of a timm model as a float32 state dict of a ``VisionNet`` over ``space``.
 
-    Layer scale is multiplied into the preceding weights; missing biases and positions are zero. Other kinds of
-    attention are initialised with softmax's projections.
+    All kinds of attention in ``space`` get the weights of softmax attention.
     """
     width = model.embed_dim
     state = {"positions": _positions(model)}
@@ -205,7 +203,7 @@ def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def _positions(model: Any) -> Tensor:
-    """Return (N, C); zeros for tokens without positions."""
+    """Return positions (tokens, channels); zeros for tokens without positions."""
     first, width = model.num_prefix_tokens, model.embed_dim
     if model.pos_embed is None:
         return torch.zeros(first + model.patch_embed.num_patches, width)
@@ -218,14 +216,15 @@ def _positions(model: Any) -> Tensor:
 _NAMES = {"self_attn.in_proj": "attn.qkv", "self_attn.out_proj": "attn.proj", "self_attn_norm": "norm1",
           "ffn.fc1": "mlp.fc1", "ffn.fc2": "mlp.fc2", "ffn_norm": "norm2", "embedding_norm": "norm_pre"}  # fmt: skip
 _BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
-"""timm's models by the eps of their layer norms, which timm has no argument for."""
+"""Epsilon of layer norms -> name of a timm model that uses it; ``timm.create_model`` has no argument for it."""
 
 
 def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
-    """Write a subnet for timm, as safetensors if the path ends so; return its number of parameters.
+    """Write a subnet as a checkpoint of timm's ``VisionTransformer``; return its number of parameters.
 
     Args:
         prepared: image preprocessing, stored as ``pretrained_cfg``.
+        path: new file, ``.pth`` or ``.safetensors``.
     """
     name, arguments = plain_arguments(net, architecture)
     state = plain_state(net, architecture)
@@ -241,9 +240,11 @@ def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[st
 
 
 def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
-    """Return the name and JSON-serialisable arguments of ``timm.create_model`` for a subnet."""
+    """Return the name and the arguments of ``timm.create_model`` for a subnet."""
     if differences := list(_differences(net, architecture)):
-        raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(differences)}; leave out --plain")
+        raise ConfigError(
+            f"timm's VisionTransformer cannot represent the subnet: {'; '.join(differences)}; leave --plain out"
+        )
     config, layer = net.config, image_layers(architecture)[0]
     width, ratio = architecture.number("embed_dim"), layer.ffn_dim / architecture.number("embed_dim")
     if int(width * ratio) != layer.ffn_dim:  # timm rounds down
@@ -272,19 +273,20 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
     hidden, heads = {layer.ffn_dim for layer in layers}, {layer.heads for layer in layers}
     for sizes, name in ((hidden, "hidden units"), (heads, "heads")):
         if len(sizes) > 1:
-            yield f"its layers have {', '.join(map(str, sorted(sizes)))} {name}, timm's as many each"
+            yield f"its layers have {', '.join(map(str, sorted(sizes)))} {name}, not the same number in each layer"
     if wrong := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
-        yield f"its heads are {wrong} wide together, timm's as wide as the tokens, {width}"
+        yield f"its heads are {wrong} wide in total, not {width} like the tokens"
     if others := sorted({layer.attention for layer in layers} - {"softmax"}):
         yield f"it has {', '.join(others)} attention"
     if architecture.number("relative_clip"):
         yield "it has relative positions"
     if net.config.norm_eps not in _BY_EPS:
-        yield f"its norms add {net.config.norm_eps:g}, timm's 1e-06 or 1e-05"
+        yield f"its norms have epsilon {net.config.norm_eps:g}, not 1e-06 or 1e-05"
 
 
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
-    """Return a subnet's weights under timm's names; the embedding's scale is multiplied into them."""
+    """Return the weights of a subnet with timm's names."""
+    # timm has no scale of the embedding: it is multiplied into the weights.
     weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens

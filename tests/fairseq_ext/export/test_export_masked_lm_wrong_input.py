@@ -27,12 +27,12 @@ def test_wrong_input_is_one_line(words: Path, tmp_path: Path, capsys: pytest.Cap
     torch.save(content, headless)
     for path, options, part in [
         (cut, [], "is not a checkpoint"),
-        (checkpoint, ["--data", str(tmp_path / "none")], "no data folder"),
+        (checkpoint, ["--data", str(tmp_path / "none")], "data folder"),
         (checkpoint, ["--data", str(other)], "size mismatch"),
         (checkpoint, ["--arch", str(tmp_path / "translation.json")], "roberta"),
         (save(*build(words, quant_noise_pq=0.1), tmp_path / "noise.pt"), [], "--quant-noise-pq 0.1"),
         (save(model, task, tmp_path / "arch.pt"), [], "--arch transformer_lm"),
-        (headless, [], f"no weights of head {HEAD!r}"),
+        (headless, [], f"no weights of classification head {HEAD!r}"),
     ]:
         assert export(path, tmp_path / "out", "--to", "torch-export", *options) == 2
         (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]

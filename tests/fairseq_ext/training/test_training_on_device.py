@@ -87,14 +87,14 @@ def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, co
 def test_tf32_is_kept_in_the_checkpoint_and_said(command, device, tmp_path):
     done = run("train", *command, "--tf32", "--max-update", 1, "--save-dir", tmp_path)
     if device == "cpu":
-        assert done.code == 2 and "--tf32 needs a CUDA device, this run is on the CPU" in done.err
+        assert done.code == 2 and "--tf32 needs a CUDA device, but training runs on the CPU" in done.err
         assert torch.get_float32_matmul_precision() == "highest" and not list(tmp_path.iterdir())
         return
     if "--tf32" not in flags(device):
         assert done.code == 2 and "has no tf32" in done.err
         return
     assert done.code == 0, done.err
-    assert "products of float32 numbers are computed in TF32 (--tf32)" in done.out
+    assert "matrix products are computed in TF32 (--tf32)" in done.out
     assert torch.get_float32_matmul_precision() == "high"
     assert read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"].tf32
 

@@ -50,8 +50,8 @@ OURS = "python -m nni_ext.trial --checkpoint /tmp"
     [
         ({"optimize_mode": "minimize"}, "loss", "minimize", OURS, []),
         ({"optimize_mode": "minimize"}, "default", "minimize", OURS, []),
-        ({}, "default", "minimize", "python mine.py", ["classArgs lacks optimize_mode: the tuner minimizes default"]),
-        ({"optimize_mode": "maximize"}, "default", "maximize", OURS, ["optimize_mode is maximize, but loss"]),
+        ({}, "default", "minimize", "python mine.py", ["classArgs has no optimize_mode: the tuner minimizes default"]),
+        ({"optimize_mode": "maximize"}, "default", "maximize", OURS, ["smaller values of loss"]),
         ({"optimize_mode": "maximize"}, "top1", "maximize", OURS, ["add '--metric top1' to trialCommand"]),
         ({"optimize_mode": "maximize"}, "top1", "maximize", f"{OURS} --metric top1", []),
         ({"optimize_mode": "minimize"}, "default", "minimize", f"{OURS} --metric=top1", ["give 'optimize_mode: max"]),
@@ -59,7 +59,7 @@ OURS = "python -m nni_ext.trial --checkpoint /tmp"
         ({"optimize_mode": "maximize"}, "default", "maximize", f"{OURS} --calibration /tmp", []),
         ({"optimize_mode": "maximize"}, "calibrated_test_top1", "maximize", f"{OURS} --calibration /tmp", []),
         ({"optimize_mode": "maximize"}, "default", "maximize", f"{OURS} --calibration /absent", ["--calibration /abs"]),
-        ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS}/absent", ["--checkpoint /tmp/absent of trial"]),
+        ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS}/absent", ["--checkpoint /tmp/absent, but"]),
     ],
 )
 def test_warnings(arguments: dict[str, str], metric: str, mode: str, command: str, expected: list[str]) -> None:
@@ -84,12 +84,12 @@ def test_check_ends_with_the_command_that_starts(
     assert main(["nni", "check", str(path)]) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
-    assert lines[0].startswith("a sample") and lines[1].startswith("  encoder.embed_dim: ")
+    assert lines[0].startswith("parameters of the first trial") and lines[1].startswith("  encoder.embed_dim: ")
     assert lines[-1] == f"can be started: python -m nni_ext.nnictl create --config '{path}' --port 8080"
     assert not captured.err
     del content["tuner"]["classArgs"]["optimize_mode"]
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     assert main(["nni", "check", str(path)]) == 0
     captured = capsys.readouterr()
-    assert "warning: classArgs lacks optimize_mode: the tuner minimizes loss" in captured.err
+    assert "warning: classArgs has no optimize_mode: the tuner minimizes loss" in captured.err
     assert captured.out.splitlines()[-1].startswith("can be started, but see the warnings: python -m nni_ext.nnictl")
