@@ -11,7 +11,6 @@ from tests.toys import ROOT
 SHOWN = {
     "attention": ["attention"],
     "host": ["host", "router"],
-    "index": ["quickstart"],
     "latency-family": ["latency_by_genes", "latency_by_graph", "network_family"],
     "network-kind": ["network_kind"],
     "predictor": ["accuracy_model", "graph_reader", "zero_cost_proxy"],

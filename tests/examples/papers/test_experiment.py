@@ -1,4 +1,4 @@
-"""Recipes as files: what is read, what is filled in, which commands come out and are run."""
+"""Experiments as files: what is read, what is filled in, which commands come out and are run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from examples.recipes import __main__ as command
-from examples.recipes.recipe import FOLDER, list_recipes, read_recipe
+from examples.papers import __main__ as command
+from examples.papers.experiment import FOLDER, list_experiments, read_experiment
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
 
-NAMES = list_recipes()
+NAMES = list_experiments()
 GIVEN = {"DATA": "data", "TEST": "test", "LIMIT_MS": "9", "ARCH": "a.json", "OUT": "out"}
 WRITE = """
 import pathlib, sys
@@ -49,7 +49,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def changed(path: Path, old: str = "", new: str = "") -> Path:
-    """The recipe of these tests with other words in it."""
+    """The experiment of these tests with other words in it."""
     assert old in OWN
     path.write_text(OWN.replace(old, new).replace("SCRIPT", str(path.parent / "write.py")))
     return path
@@ -71,7 +71,7 @@ def main(*arguments: Any) -> int:
     return command.main([str(argument) for argument in arguments])
 
 
-def test_the_recipes_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_experiments_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     expected = ["mos_wmt14_en_de", "hat_iwslt14_de_en", "mformer_wmt14_en_de", "mformer_cifar10", "nn_former"]
     assert sorted([*expected, "ranknas_wmt14_en_de"]) == NAMES
     assert main() == main("--list") == 0
@@ -84,33 +84,36 @@ def test_the_recipes_there_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_is_a_whole_command(name: str) -> None:
-    recipe = read_recipe(name)
-    values = recipe.values({key: value for key, value in GIVEN.items() if key in recipe.variables})
-    for step in recipe.steps.values():
-        words = recipe.command(step, values)
+    experiment = read_experiment(name)
+    values = experiment.values({key: value for key, value in GIVEN.items() if key in experiment.variables})
+    for step in experiment.steps.values():
+        words = experiment.command(step, values)
         assert not any("{" in word or word.startswith("$") for word in words)
         assert step.makes.startswith("{OUT}/")
-    used = " ".join(word for step in recipe.steps.values() for word in step.words)
-    assert all("{" + variable + "}" in used for variable in recipe.variables)
+    used = " ".join(word for step in experiment.steps.values() for word in step.words)
+    assert all("{" + variable + "}" in used for variable in experiment.variables)
 
 
 def test_values_fill_the_commands(own: Path, tmp_path: Path) -> None:
-    recipe = read_recipe(str(own))
+    experiment = read_experiment(str(own))
     settings = {"DATA": "two words", "OUT": "out", "MORE": "--a 'b c'"}
-    assert recipe.command(recipe.steps["first"], recipe.values(settings))[2:] == [
+    assert experiment.command(experiment.steps["first"], experiment.values(settings))[2:] == [
         "out/first",
         "two words",
         "--a",
         "b c",
     ]
-    assert recipe.command(recipe.steps["first"], recipe.values({}), partly=True)[2:] == ["run/first", "$DATA"]
+    assert experiment.command(experiment.steps["first"], experiment.values({}), partly=True)[2:] == [
+        "run/first",
+        "$DATA",
+    ]
     with pytest.raises(ConfigError, match=r"step second of own needs ARCH=\.\.\. \(after step search, or ARCH=FILE\)"):
-        recipe.command(recipe.steps["second"], recipe.values(settings))
+        experiment.command(experiment.steps["second"], experiment.values(settings))
     finalists(tmp_path / "search")
-    assert recipe.values({"OUT": str(tmp_path)})["ARCH"] == str(tmp_path / "search/finalists/b.json")
-    assert recipe.values({"OUT": str(tmp_path), "ARCH": "mine.json"})["ARCH"] == "mine.json"
-    with pytest.raises(UnknownChoiceError, match=r"variable of recipe own 'DATE'.*Did you mean 'DATA'"):
-        recipe.values({"DATE": "x"})
+    assert experiment.values({"OUT": str(tmp_path)})["ARCH"] == str(tmp_path / "search/finalists/b.json")
+    assert experiment.values({"OUT": str(tmp_path), "ARCH": "mine.json"})["ARCH"] == "mine.json"
+    with pytest.raises(UnknownChoiceError, match=r"variable of experiment own 'DATE'.*Did you mean 'DATA'"):
+        experiment.values({"DATE": "x"})
 
 
 def test_steps_are_run_once_and_in_order(own: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +158,7 @@ def test_other_settings_do_not_go_on_from_files_of_a_step(
 
 
 def test_no_finalist_within_the_limit_is_no_default(own: Path, tmp_path: Path) -> None:
-    recipe, settings = read_recipe(str(own)), {"DATA": "x", "OUT": str(tmp_path)}
+    experiment, settings = read_experiment(str(own)), {"DATA": "x", "OUT": str(tmp_path)}
     rows = [
         {"file": f"{name}.json", "best_of": [], "over_limit": ["9 ms"], "metrics": {"loss": loss},
          "measured": {"latency_ms": ms}}
@@ -164,12 +167,12 @@ def test_no_finalist_within_the_limit_is_no_default(own: Path, tmp_path: Path) -
     listed = finalists(tmp_path / "search") / "finalists.json"
     listed.write_text(json.dumps({"finalists": rows}))
     with pytest.raises(ConfigError, match=r"needs ARCH=FILE: all finalists of .* the fastest with 10 ms \(.*b\.json\)"):
-        recipe.command(recipe.steps["second"], recipe.values(settings))
-    assert recipe.command(recipe.steps["first"], recipe.values(settings))
+        experiment.command(experiment.steps["second"], experiment.values(settings))
+    assert experiment.command(experiment.steps["first"], experiment.values(settings))
     for row in rows:  # searches without a limit on latency
         row["over_limit"] = []
     listed.write_text(json.dumps({"finalists": rows}))
-    assert recipe.values(settings)["ARCH"] == str(tmp_path / "search" / "a.json")
+    assert experiment.values(settings)["ARCH"] == str(tmp_path / "search" / "a.json")
 
 
 def test_commands_are_shown_and_not_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +199,7 @@ def test_commands_are_shown_and_not_run(own: Path, tmp_path: Path, capsys: pytes
 def test_wrong_input_is_one_line(arguments: list[str], value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(arguments) == 2
     error = capsys.readouterr().err
-    assert error.startswith("recipes: error: ") and value in error and error.count("\n") == 1
+    assert error.startswith("papers: error: ") and value in error and error.count("\n") == 1
 
 
 def test_a_failed_step_ends_the_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +229,7 @@ def test_a_failed_step_ends_the_run(own: Path, tmp_path: Path, capsys: pytest.Ca
         ("  OUT: {default: run, help: folder}\n", "", "OUT"),
     ],
 )
-def test_files_that_are_no_recipe(own: Path, old: str, new: str, value: str) -> None:
+def test_files_that_are_no_experiment(own: Path, old: str, new: str, value: str) -> None:
     changed(own, old, new)
     with pytest.raises(DataError, match=value):
-        read_recipe(str(own))
+        read_experiment(str(own))

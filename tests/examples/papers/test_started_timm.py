@@ -1,4 +1,4 @@
-"""The recipes for images: every option is known, and the supernet's training starts with the paper's settings."""
+"""The experiments for images: every option is known, and the supernet's training starts with the paper's settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL import Image
 from nas_core.errors import MissingHostError
 from nas_core.space import save_space
 from nas_core.space.image import image_space
-from tests.examples.recipes.conftest import words
+from tests.examples.papers.conftest import words
 
 try:
     import timm_ext  # noqa: F401

@@ -1,4 +1,4 @@
-"""Recipes: the commands of a paper's experiment in steps, with variables for data, folders and devices."""
+"""A paper's experiment: commands in steps, with variables for data, folders and devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nas_core.files.reading import read_json
 FOLDER = Path(__file__).parent
 _VARIABLE = re.compile(r"\{([A-Z_]+)\}")
 BUILT_IN = {"USER_DIR": user_dir(), "HERE": str(FOLDER)}
-"""Variables of all recipes."""
+"""Variables of all experiments."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Step:
-    """Command of a recipe."""
+    """Command of an experiment."""
 
     name: str
     about: str
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Experiment:
     """Steps in order, and their variables."""
 
     name: str
@@ -63,11 +63,11 @@ class Recipe:
         """Return the values of variables that have one; defaults may contain other variables.
 
         Raises:
-            UnknownChoiceError: the recipe has no such variable.
+            UnknownChoiceError: the experiment has no such variable.
         """
         for name in settings:
             if name not in self.variables:
-                raise unknown_choice(f"variable of recipe {self.name}", name, self.variables)
+                raise unknown_choice(f"variable of experiment {self.name}", name, self.variables)
         defaults = {name: str(v.default) for name, v in self.variables.items() if v.default is not None}
         texts = {**BUILT_IN, **defaults, **settings}
         values = {name: _filled(value, texts) for name, value in texts.items()}
@@ -104,33 +104,33 @@ class Recipe:
         return ConfigError(f"step {step.name} of {self.name} needs {name}=...{before}: {variable.help}")
 
 
-def list_recipes() -> list[str]:
+def list_experiments() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yml"))
 
 
-def read_recipe(name: str) -> Recipe:
-    """Return the recipe of a name, or of a YAML file.
+def read_experiment(name: str) -> Experiment:
+    """Read an experiment by its name or from a YAML file.
 
     Raises:
-        UnknownChoiceError: no such recipe.
-        DataError: the file is no recipe.
+        UnknownChoiceError: no such experiment.
+        DataError: the file is no experiment.
     """
     path = Path(name) if name.endswith((".yml", ".yaml")) else FOLDER / f"{name}.yml"
     if not path.is_file():
-        raise unknown_choice("recipe", name, list_recipes())
+        raise unknown_choice("experiment", name, list_experiments())
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         variables = {key: _variable(key, value) for key, value in content.pop("variables").items()}
         steps = {key: _step(key, **value) for key, value in content.pop("steps").items()}
-        recipe = Recipe(path.stem, variables=variables, steps=steps, **content)
+        experiment = Experiment(path.stem, variables=variables, steps=steps, **content)
         if "OUT" not in variables:
             raise ValueError("it has no variable OUT, the folder of all files")
         for step in steps.values():
             for unknown in set(_VARIABLE.findall(" ".join((*step.words, step.makes)))) - {*variables, *BUILT_IN}:
                 raise ValueError(f"step {step.name} has {{{unknown}}}, which is no variable")
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no recipe: {error}; compare it with those in {FOLDER}") from None
-    return recipe
+        raise DataError(f"{path} is no experiment: {error}; compare it with those in {FOLDER}") from None
+    return experiment
 
 
 def _variable(name: str, content: Any) -> Variable:
@@ -177,5 +177,5 @@ def executable(word: str) -> str:
         return sys.executable
     path = Path(sys.executable).parent / word
     if not path.exists():
-        raise ConfigError(f"{word} is not in {path.parent}; run 'make setup', and start the recipe with its Python")
+        raise ConfigError(f"{word} is not in {path.parent}; run 'make setup', and start the experiment with its Python")
     return str(path)

@@ -1,4 +1,4 @@
-"""Recipes at a size that a test can start: tiny spaces, a tiny corpus, and their commands with that little put in."""
+"""Small experiments for the tests: tiny spaces, a tiny corpus, and commands that use them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.recipes.recipe import read_recipe
+from examples.papers.experiment import read_experiment
 
 GIVEN = {"DATA": "data", "TEST": "test", "LIMIT_MS": "9", "ARCH": "a.json", "PRECISION": "", "DEVICE": "cpu"}
 
@@ -21,6 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def words(name: str, step: str, **given: object) -> list[str]:
     """The command of a step, with these values and stand-ins for the others that have no default."""
-    recipe = read_recipe(name)
-    values = {key: str(value) for key, value in {**GIVEN, **given}.items() if key in recipe.variables}
-    return recipe.command(recipe.steps[step], recipe.values(values))
+    experiment = read_experiment(name)
+    values = {key: str(value) for key, value in {**GIVEN, **given}.items() if key in experiment.variables}
+    return experiment.command(experiment.steps[step], experiment.values(values))

@@ -1,4 +1,4 @@
-"""Every step of every recipe is a command that its program understands."""
+"""Every step of every experiment is a command that its program understands."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 import typer
 import typer.main
 
-from examples.recipes.recipe import list_recipes, read_recipe
+from examples.papers.experiment import list_experiments, read_experiment
 from nas_core.cli import COMMANDS, LAB
 from nas_core.options import read_pairs
 from nas_core.search.registry import config_of
-from tests.examples.recipes.conftest import words
+from tests.examples.papers.conftest import words
 
-STEPS = [(name, step) for name in list_recipes() for step in read_recipe(name).steps]
+STEPS = [(name, step) for name in list_experiments() for step in read_experiment(name).steps]
 NAS_EXT = [pair for pair in STEPS if words(*pair)[0] == "nas-ext"]
 FAIRSEQ = [pair for pair in STEPS if words(*pair)[0].startswith("fairseq-")]
 
@@ -101,4 +101,4 @@ def test_fairseq(name: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_averages_and_images_have_parsers_of_their_own() -> None:
     rest = [pair for pair in STEPS if pair not in NAS_EXT and pair not in FAIRSEQ]
-    assert {words(*pair)[2] for pair in rest} == {"examples.recipes.average", "timm_ext.train"}
+    assert {words(*pair)[2] for pair in rest} == {"examples.papers.average", "timm_ext.train"}

@@ -1,4 +1,4 @@
-"""``python -m examples.recipes.average FOLDER --last 10 --out FILE``: the mean of the last epochs' weights.
+"""``python -m examples.papers.average FOLDER --last 10 --out FILE``: the mean of the last epochs' weights.
 
 fairseq has a script for this in its repository, which its package lacks.
 """
@@ -70,7 +70,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 after wrong input."""
     parser = argparse.ArgumentParser(
-        "python -m examples.recipes.average", description="Average a training's checkpoints."
+        "python -m examples.papers.average", description="Average a training's checkpoints."
     )
     parser.add_argument("folder", type=Path, help="--save-dir of fairseq-train")
     parser.add_argument("--last", type=int, default=10, metavar="N", help="epochs to average (default: 10)")

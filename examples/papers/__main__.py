@@ -1,4 +1,4 @@
-"""``python -m examples.recipes NAME DATA=..``: a paper's experiment, from its supernet to its last figure.
+"""``python -m examples.papers NAME DATA=..``: a paper's experiment, from its supernet to its last figure.
 
 Finished steps are skipped; an interrupted step resumes.
 """
@@ -12,21 +12,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from examples.recipes.recipe import FOLDER, Recipe, Step, executable, list_recipes, read_recipe
-from examples.recipes.stamps import Stamps
+from examples.papers.experiment import FOLDER, Experiment, Step, executable, list_experiments, read_experiment
+from examples.papers.stamps import Stamps
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.options import read_pairs
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m examples.recipes",
+        "python -m examples.papers",
         description="The papers' settings, as commands that are run one after the other.",
         epilog="Words after -- are added to the one --step that is run, e.g. -- --max-update 100 --cpu.",
     )
-    parser.add_argument("name", nargs="?", help="a recipe, or a YAML file of your own; without it, the list")
+    parser.add_argument("name", nargs="?", help="an experiment, or a YAML file of your own; without it, the list")
     parser.add_argument("values", nargs="*", metavar="VARIABLE=VALUE", help="variables, e.g. DATA=wmt14_bin OUT=run")
-    parser.add_argument("--list", action="store_true", help="list the recipes (as without a name)")
+    parser.add_argument("--list", action="store_true", help="list the experiments (as without a name)")
     parser.add_argument("--show", action="store_true", help="print the file, with the source of each value")
     parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run this step alone; repeatable")
     parser.add_argument("--dry-run", action="store_true", help="print the commands instead of running them")
@@ -34,7 +34,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run(
-    recipe: Recipe, settings: Mapping[str, str], names: Sequence[str], extra: Sequence[str] = (), dry: bool = False
+    experiment: Experiment,
+    settings: Mapping[str, str],
+    names: Sequence[str],
+    extra: Sequence[str] = (),
+    dry: bool = False,
 ) -> None:
     """Run named steps, or all.
 
@@ -43,26 +47,28 @@ def run(
             or a command that failed.
     """
     for name in names:
-        if name not in recipe.steps:
-            raise unknown_choice(f"step of {recipe.name}", name, recipe.steps)
+        if name not in experiment.steps:
+            raise unknown_choice(f"step of {experiment.name}", name, experiment.steps)
     if extra and len(names) != 1:
         raise ConfigError(f"options after -- ({shlex.join(extra)}) belong to one command; give one --step")
-    steps = [recipe.steps[name] for name in names] or [step for step in recipe.steps.values() if not step.optional]
+    steps = [experiment.steps[name] for name in names] or [
+        step for step in experiment.steps.values() if not step.optional
+    ]
     if not dry:  # before hours are spent, not after
-        foreseen = {name: "" for name, v in recipe.variables.items() if v.finalist_of and not names}
-        values = recipe.values(settings)
+        foreseen = {name: "" for name, v in experiment.variables.items() if v.finalist_of and not names}
+        values = experiment.values(settings)
         for step in steps:
-            command = recipe.command(step, {**foreseen, **values})
-            if command == recipe.command(step, values, partly=True):
-                Stamps(recipe, values).done(step, command)
+            command = experiment.command(step, {**foreseen, **values})
+            if command == experiment.command(step, values, partly=True):
+                Stamps(experiment, values).done(step, command)
     for number, step in enumerate(steps, start=1):
-        values = recipe.values(settings)
-        command = recipe.command(step, values, partly=dry)
+        values = experiment.values(settings)
+        command = experiment.command(step, values, partly=dry)
         title = f"[{number}/{len(steps)}] {step.name}: {step.about}"
         if dry:
             print(f"# {title}\n{_shown([*command, *extra])}\n")
             continue
-        stamps = Stamps(recipe, values)
+        stamps = Stamps(experiment, values)
         how = stamps.done(step, command)
         if how is not None and not names:
             print(f"{title}: done before{how and ' ' + how}", flush=True)
@@ -97,10 +103,11 @@ def _shown(command: Sequence[str]) -> str:
 
 
 def _listed() -> str:
-    rows = [(name, read_recipe(name)) for name in list_recipes()]
+    rows = [(name, read_experiment(name)) for name in list_experiments()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(
-        f"{name:{width}}  {recipe.about}\n{'':{width}}  steps: {', '.join(recipe.steps)}" for name, recipe in rows
+        f"{name:{width}}  {experiment.about}\n{'':{width}}  steps: {', '.join(experiment.steps)}"
+        for name, experiment in rows
     )
 
 
@@ -115,17 +122,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.name is None or options.list:
             print(_listed())
             return 0
-        recipe = read_recipe(options.name)
+        experiment = read_experiment(options.name)
         if options.show:
             path = FOLDER / f"{options.name}.yml"
             print((path if path.is_file() else Path(options.name)).read_text(encoding="utf-8"), end="")
             return 0
-        run(recipe, read_pairs("variables", options.values), options.step, extra, options.dry_run)
+        run(experiment, read_pairs("variables", options.values), options.step, extra, options.dry_run)
     except NasExtError as error:
-        print(f"recipes: error: {error}", file=sys.stderr)
+        print(f"papers: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nrecipes: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\npapers: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
     return 0
 

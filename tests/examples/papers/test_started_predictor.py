@@ -1,4 +1,4 @@
-"""The recipe for accuracy from graphs: two updates with the paper's settings, and the predictions after them."""
+"""The experiment for accuracy from graphs: two updates with the paper's settings, and the predictions after them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.recipes import get_recipe
-from tests.examples.recipes.conftest import words
+from tests.examples.papers.conftest import words
 
 
 def test_two_updates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The recipes for translation: training starts with the papers' settings, and ends in weights that can be averaged."""
+"""The experiments for translation: training starts with the papers' settings; its weights can be averaged."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 
 pytest.importorskip("fairseq")
 
-from examples.recipes import average
+from examples.papers import average
 from nas_core.errors import CheckpointError, DataError
 from nas_core.space import save_space, with_attention
-from tests.examples.recipes.conftest import words
+from tests.examples.papers.conftest import words
 from tests.fairseq_ext.running import SPACE, run
 
 pytestmark = pytest.mark.fairseq
 SMALL = ["--cpu", "--num-workers", 0, "--max-tokens", 100, "--update-freq", 1]
 SMALL += ["--log-format", "json", "--log-interval", 1, "--distributed-world-size", 1]
-"""Options that make a training small; the recipe's optimizer and schedule stay."""
+"""Options that make a training small; the experiment's optimizer and schedule stay."""
 STEPS = [
     ("mos_wmt14_en_de", "supernet"),
     ("mos_wmt14_en_de", "further"),

@@ -1,4 +1,4 @@
-"""Finished steps of a recipe: a file per step with its command."""
+"""Finished steps of an experiment: a file per step with its command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from examples.recipes.recipe import Recipe, Step
+from examples.papers.experiment import Experiment, Step
 from nas_core.errors import ConfigError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -21,13 +21,13 @@ _FOLDERS = ("OUT", "USER_DIR", "HERE")
 class Stamps:
     """Files of finished steps in the folder ``OUT/steps``."""
 
-    def __init__(self, recipe: Recipe, values: Mapping[str, str]) -> None:
-        self._recipe, self._values = recipe, values
+    def __init__(self, experiment: Experiment, values: Mapping[str, str]) -> None:
+        self._experiment, self._values = experiment, values
         self._out = Path(values["OUT"])
 
     def makes(self, step: Step) -> Path:
         """Return the file that exists once a step is done."""
-        return Path(self._recipe.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
+        return Path(self._experiment.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
 
     def done(self, step: Step, command: Sequence[str]) -> str | None:
         """Return None if a step has to run, or the further options that it was done with.
@@ -49,7 +49,7 @@ class Stamps:
                 f"step {step.name} was done with other settings ({_difference(before, now)}), and would go on from"
                 f" their files; give another OUT=, or move {output} away"
             )
-        for earlier in self._recipe.steps.values():
+        for earlier in self._experiment.steps.values():
             if earlier.name == step.name:
                 break
             previous = None if earlier.optional else self._read(earlier)
