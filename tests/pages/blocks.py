@@ -10,7 +10,8 @@ programs print. Comments directly above a block, which readers do not see, say w
 - ``<!-- needs: NAME -->``: a program or a Python module without which the block is skipped;
 - ``<!-- not run: REASON -->``: the block is skipped for this reason.
 
-``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file.
+``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file. ``$PREPARE``
+is the folder ``prepare`` next to this module, with scripts for several pages or of many lines.
 The replacements of README are in ``readme_small.txt``, so that its source is free of them.
 """
 
@@ -47,6 +48,7 @@ STARTED_ANEW = "submitit"
 """Blocks that need it start new processes: its jobs are known by their process, which a fork is not."""
 BLOCK_S = 280
 """Time limit of a block in seconds."""
+PREPARE = Path(__file__).parent / "prepare"
 README_SMALL = Path(__file__).parent / "readme_small.txt"
 """Lines ``A => B`` for the blocks of README that contain A."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
@@ -88,7 +90,7 @@ class Workshop:
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-        self.cold = {**os.environ, "PATH": programs, "PYTHONPATH": paths}
+        self.cold = {**os.environ, "PATH": programs, "PYTHONPATH": paths, "PREPARE": str(PREPARE)}
         self.environment = warm(self.cold)
 
     def close(self) -> None:
