@@ -10,9 +10,11 @@ programs print. Comments directly above a block, which readers do not see, say w
 - ``<!-- needs: NAME -->``: a program or a Python module without which the block is skipped;
 - ``<!-- not run: REASON -->``: the block is skipped for this reason.
 
-``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file. ``$PREPARE``
-is the folder ``prepare`` next to this module, with scripts for several pages or of many lines.
-The replacements of README are in ``readme_small.txt``, so that its source is free of them.
+``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file.
+``$PREPARE`` is the folder ``prepare`` next to this module, with scripts for several pages or of many lines.
+
+Replacements may be in ``small/PAGE.txt`` instead of the page: lines ``A => B`` for every block that contains A, in the
+order of the file. A line that changes no block is an error.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ STARTED_ANEW = "submitit"
 BLOCK_S = 280
 """Time limit of a block in seconds."""
 PREPARE = Path(__file__).parent / "prepare"
-README_SMALL = Path(__file__).parent / "readme_small.txt"
-"""Lines ``A => B`` for the blocks of README that contain A."""
+SMALL = Path(__file__).parent / "small"
+"""Files of replacements, named as the pages."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
 _ABOVE = re.compile(r"(?:^[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n)+[ \t]*\Z", re.DOTALL | re.MULTILINE)
 
@@ -170,6 +172,8 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
     """Yield every fenced block of a page with the directives above it."""
     lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
     end = 0
+    file = (SMALL / Path(document.path).relative_to(ROOT)).with_suffix(".txt")
+    lines = dict.fromkeys(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), False)
     for region in lexer(document):
         before = document.text[end : region.start]
         end = region.end
@@ -182,12 +186,12 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
         prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
         values = {name: [value for key, value in directives if key == name] for name, _ in directives}
         small = [line for value in values.get("small", ()) for line in value.splitlines()]
-        if Path(document.path) == ROOT / "README.md":
-            small += [
-                line
-                for line in README_SMALL.read_text().splitlines()
-                if line.split(" => ")[0] in region.lexemes["source"]
-            ]
+        code = region.lexemes["source"]
+        for line in lines:
+            large, replacement = (part.strip() for part in line.split("=>", 1))
+            if large in code:
+                code, lines[line] = code.replace(large, replacement), True
+                small.append(line)
         yield (
             region,
             Block(
@@ -201,6 +205,8 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
                 prepare=prepare,
             ),
         )
+    unused = [line for line, used in lines.items() if not used]
+    assert not unused, f"{file}: no block contains the left side of {unused[0]!r}"
 
 
 def collector(*patterns: str) -> Any:
