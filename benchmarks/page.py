@@ -215,7 +215,7 @@ def measured(name: str, content: Mapping[str, Any]) -> str:
     """Return name, date and device of a result."""
     machine = content.get("machine") or next(part["machine"] for part in content.values() if "machine" in part)
     device = machine.get("device_name", machine["cpu"]).replace("(R)", "")
-    threads = f", {machine['threads']} of {machine['cores']} cores" if "threads" in machine else ""
+    threads = f", {machine['threads']} cores" if machine.get("threads", 1) > 1 else ""
     return f"**Measured**: `{name}`, {content['measured']['date']}, {device}{threads}."
 
 

@@ -11,7 +11,10 @@ programs print. Comments directly above a block, which readers do not see, say w
 - ``<!-- not run: REASON -->``: the block is skipped for this reason.
 
 ``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file.
-The replacements of README are in ``readme_small.txt``, so that its source is free of them.
+``$PREPARE`` is the folder ``prepare`` next to this module, with scripts for several pages or of many lines.
+
+Replacements may be in ``small/PAGE.txt`` instead of the page: lines ``A => B`` for every block that contains A, in the
+order of the file. A line that changes no block is an error.
 """
 
 from __future__ import annotations
@@ -47,8 +50,9 @@ STARTED_ANEW = "submitit"
 """Blocks that need it start new processes: its jobs are known by their process, which a fork is not."""
 BLOCK_S = 280
 """Time limit of a block in seconds."""
-README_SMALL = Path(__file__).parent / "readme_small.txt"
-"""Lines ``A => B`` for the blocks of README that contain A."""
+PREPARE = Path(__file__).parent / "prepare"
+SMALL = Path(__file__).parent / "small"
+"""Files of replacements, named as the pages."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
 _ABOVE = re.compile(r"(?:^[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n)+[ \t]*\Z", re.DOTALL | re.MULTILINE)
 
@@ -88,7 +92,7 @@ class Workshop:
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         paths = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-        self.cold = {**os.environ, "PATH": programs, "PYTHONPATH": paths}
+        self.cold = {**os.environ, "PATH": programs, "PYTHONPATH": paths, "PREPARE": str(PREPARE)}
         self.environment = warm(self.cold)
 
     def close(self) -> None:
@@ -168,6 +172,8 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
     """Yield every fenced block of a page with the directives above it."""
     lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
     end = 0
+    file = (SMALL / Path(document.path).relative_to(ROOT)).with_suffix(".txt")
+    lines = dict.fromkeys(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), False)
     for region in lexer(document):
         before = document.text[end : region.start]
         end = region.end
@@ -180,12 +186,12 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
         prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
         values = {name: [value for key, value in directives if key == name] for name, _ in directives}
         small = [line for value in values.get("small", ()) for line in value.splitlines()]
-        if Path(document.path) == ROOT / "README.md":
-            small += [
-                line
-                for line in README_SMALL.read_text().splitlines()
-                if line.split(" => ")[0] in region.lexemes["source"]
-            ]
+        code = region.lexemes["source"]
+        for line in lines:
+            large, replacement = (part.strip() for part in line.split("=>", 1))
+            if large in code:
+                code, lines[line] = code.replace(large, replacement), True
+                small.append(line)
         yield (
             region,
             Block(
@@ -199,6 +205,8 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
                 prepare=prepare,
             ),
         )
+    unused = [line for line, used in lines.items() if not used]
+    assert not unused, f"{file}: no block contains the left side of {unused[0]!r}"
 
 
 def collector(*patterns: str) -> Any:
