@@ -124,7 +124,7 @@ def cache_with(**changed: Any) -> Callable[[Path], Any]:
         (lambda folder: TeacherCache(folder, SETTINGS, LENGTHS[::-1]), DataError, "lengths"),
         (lambda folder: TeacherCache(folder, SETTINGS, []), DataError, "no sample"),
         (lambda folder: TeacherCache(folder, SETTINGS, LENGTHS).get([6]), DataError, "sample 6"),
-        (lambda folder: TeacherCache(folder.parent, SETTINGS, LENGTHS), DataError, "no cache"),
+        (lambda folder: TeacherCache(folder.parent, SETTINGS, LENGTHS), DataError, "not a cache"),
         (lambda folder: TeacherCache(folder / "words.npy" / "x", SETTINGS, LENGTHS), NasExtError, "words.npy"),
         (damaged, DataError, "words.npy"),
     ],
