@@ -193,7 +193,6 @@ class JobPool:
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
 
     def _results(self, job: Any) -> list[dict[str, Any] | Failure] | None:
-        """Return the results of a job that has ended; None if it was killed."""
         if self.config.cluster == "local" and not job.paths.result_pickle.exists():
             return None  # result() would wait for a slow shared folder
         try:

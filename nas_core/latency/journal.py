@@ -17,9 +17,6 @@ def read_journal(path: Path, format_name: str, version: int, content: str, comma
     Args:
         content: expected content, for error messages.
         command: command that adds measurements, for error messages.
-
-    Raises:
-        DataError: the file is missing, empty or of another format.
     """
     lines = read_jsonl(path)
     if not lines:

@@ -64,12 +64,7 @@ def described_latency_models(by: By) -> str:
 
 
 def latency_model(name: str, by: By | None = None) -> type[Any]:
-    """Return the class of a latency model by name.
-
-    Raises:
-        UnknownChoiceError: no latency model has the name.
-        ConfigError: the model has another type of inputs than ``by``.
-    """
+    """Return the class of a latency model by name."""
     if name not in LATENCY_MODELS.names():
         raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
     model = LATENCY_MODELS.get(name)

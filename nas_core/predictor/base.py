@@ -30,8 +30,7 @@ from nas_core.registry import Registry
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
 """What to do with operations that no training graph has."""
-MOST = 0.5
-"""Fraction of graphs without a single input and output node, above which both are added to all graphs."""
+MOST = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
 WITH_STD = (
     "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
     " more have one"
@@ -297,12 +296,7 @@ class AccuracyModel(Configured, ABC):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a ``.safetensors`` file.
-
-        Raises:
-            ConfigError: the model is not fitted.
-            NasExtError: the file cannot be written. An existing file stays unchanged.
-        """
+        """Write a ``.safetensors`` file."""
         write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -316,11 +310,7 @@ class AccuracyModel(Configured, ABC):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
-        """Load a model of this class; :func:`nas_core.predictor.load_accuracy_model` loads any accuracy model.
-
-        Raises:
-            DataError: the file is missing, damaged, of another version or of another model.
-        """
+        """Load a model of this class; :func:`nas_core.predictor.load_accuracy_model` loads any accuracy model."""
         return cls.restored(*read_artifact(path, cls.name), device, unseen)
 
     @classmethod
@@ -339,7 +329,6 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return operation indices for added input and output nodes; None if most graphs have such nodes."""
     if lacking_ends(graphs, common_ends(graphs)).mean() <= MOST:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
@@ -377,9 +366,5 @@ def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | Non
 
 
 def parsed_accuracy_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` into settings of an accuracy model.
-
-    Raises:
-        ConfigError, UnknownChoiceError: the model or a setting is unknown, or a value is invalid.
-    """
+    """Parse ``["epochs=20"]`` into settings of an accuracy model."""
     return parsed_settings(texts, ACCURACY_MODELS.get(name).setting_types(), f"accuracy model {name!r}")

@@ -31,8 +31,8 @@ RANKING = Recipe(
 """Recipe of a small network, which trains on a hundred architectures in seconds on a CPU, with RankNAS's loss."""
 # Larger networks rank HAT's latency tables no better. Targets by rank remove the scale of the values.
 
+# number of torch threads; rankings depend on it, and must be equal when a search resumes on another machine
 THREADS = 1
-"""Number of torch threads; rankings depend on it, and must be equal when a search resumes on another machine."""
 
 
 class GraphRanker:
@@ -40,9 +40,6 @@ class GraphRanker:
 
     Args:
         predictor: predictor that each :meth:`fit` fits from scratch.
-
-    Raises:
-        ConfigError: no registered type of network has this search space.
     """
 
     def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:

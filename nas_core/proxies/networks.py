@@ -62,9 +62,6 @@ class SpaceProxies(NetworkProxies):
     Args:
         workload: settings of the network's inputs by name, such as sentence lengths, vocabularies or classes.
         more: arguments of :class:`NetworkProxies`.
-
-    Raises:
-        SpaceError: no registered type of network has this search space.
     """
 
     def __init__(

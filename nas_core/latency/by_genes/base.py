@@ -29,10 +29,8 @@ LEAST_RECORDS = 10
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
-_BELOW_FASTEST = 3
-"""A prediction is at least the fastest measurement divided by this."""
-_NORMAL_90 = 2 * 1.645
-"""Width of the central 90 % interval of a normal distribution, in standard deviations."""
+_BELOW_FASTEST = 3  # a prediction is at least the fastest measurement divided by this
+_NORMAL_90 = 2 * 1.645  # width of the central 90 % interval of a normal distribution, in standard deviations
 _MAX_BYTES = 2**28
 
 

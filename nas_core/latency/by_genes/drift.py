@@ -18,8 +18,7 @@ from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.model import Floats
 
 _WINDOWS = (9, 15, 25)
-_ROUNDS = 4
-"""Number of alternations; after three the error changes by less than 0.1 %."""
+_ROUNDS = 4  # number of alternations; after three the error changes by less than 0.1 %
 
 
 @dataclass(frozen=True)

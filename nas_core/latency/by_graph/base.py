@@ -36,8 +36,7 @@ from nas_core.predictor.statistics.regressions import mean_ridge
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
-_CLIP = 1.0
-"""Gradient norm above which gradients are clipped."""
+_CLIP = 1.0  # gradient norm above which gradients are clipped
 
 Progress = Callable[[int, int, float], None]
 """Function called with the step, the number of steps and the loss."""
@@ -216,16 +215,11 @@ class GraphLatencyModel(LatencyModel):
         """Set the fitted parameters to a result of :meth:`tensors`."""
 
 
-FLOPS_PER_ELEMENT = 20.0
-"""FLOPs that :func:`class_shares` counts like an access to one element of memory."""
+FLOPS_PER_ELEMENT = 20.0  # FLOPs that class_shares counts like an access to one element of memory
 
 
 def class_shares(graphs: Graphs) -> Floats:
-    """Return the fraction of each class of operators in the costs of each network ``(G, C)``.
-
-    Raises:
-        GraphError: the graphs have no costs.
-    """
+    """Return the fraction of each class of operators in the costs of each network ``(G, C)``."""
     if graphs.costs is None:
         raise GraphError("graphs have no costs, which adapting a latency model needs; read them by read_onnx")
     network = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -256,9 +250,6 @@ def train_batches(
     Args:
         loss_of: function from the indices of a batch to its loss.
         config: settings with ``epochs``, ``batch_size`` and ``lr``.
-
-    Raises:
-        ConfigError: the last loss is not finite.
     """
     for _ in range(config.epochs):
         order = stream.permutation(count)

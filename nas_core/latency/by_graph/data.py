@@ -60,11 +60,7 @@ class NetworkLatencies:
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into training and test networks by :attr:`held_out`.
-
-        Raises:
-            DataError: no network, or every network, is held out.
-        """
+        """Split into training and test networks by :attr:`held_out`."""
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, but not all: the last"
@@ -88,11 +84,7 @@ class NetworkLatencies:
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
-        """Load a file of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing or damaged.
-        """
+        """Load a file of :meth:`save`."""
         try:
             with open_npz(path) as file:
                 graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})

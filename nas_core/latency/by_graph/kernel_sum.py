@@ -27,11 +27,9 @@ from nas_core.random_streams import own_streams
 _GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
 _KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
 _CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))
-SURROUNDINGS = 2 * CLASSES
-"""Columns of :attr:`Kernels.neighbours`."""
+SURROUNDINGS = 2 * CLASSES  # columns of Kernels.neighbours
 _MULTIPLE = 8
-NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
-"""Columns of :attr:`Kernels.numbers`."""
+NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5  # columns of Kernels.numbers
 _RANGES = {
     "width": Range(1),
     "epochs": Range(1),
@@ -181,7 +179,6 @@ class KernelSumModel(GraphLatencyModel):
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Initialise the input scales, and the times per cost so that each cost makes a third of a typical latency."""
     numbers, work, counts = (array.cpu().numpy() for array in (kernels.numbers, kernels.work, kernels.counts))
     net.mean.copy_(torch.from_numpy(numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(numbers.std(0), 0.1)))

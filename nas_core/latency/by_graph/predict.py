@@ -134,11 +134,7 @@ def predict_module_latency(
 
 
 def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) -> OnnxNetwork:
-    """Export a module in evaluation mode and read its graph.
-
-    Raises:
-        GraphError: torch cannot export the module.
-    """
+    """Export a module in evaluation mode and read its graph."""
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)
     training = {part: part.training for part in module.modules()}

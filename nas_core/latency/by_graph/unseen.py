@@ -34,8 +34,8 @@ _STATIC = {
 }
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
+# maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit
 TRUSTED_SPREAD = 0.5
-"""Maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit."""
 _FARTHEST = math.log(1000.0)
 
 

@@ -17,8 +17,7 @@ from nas_core.predictor.nn_former.model import Block, NNFormer
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology, packable
 from nas_core.predictor.nn_former.recording import GRAPHED, RecordedForward
 
-ROWS = 1024
-"""Number of input rows for which oneDNN optimises the layout of weights."""
+ROWS = 1024  # number of input rows for which oneDNN optimises the layout of weights
 _log = logging.getLogger(__name__)
 
 
@@ -154,7 +153,6 @@ class _DenseBlock:
 
 
 def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-    """Return attention ``(B, Q, H, D)`` of the first Q positions of ``(B, L, 3, H, D)``."""
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
@@ -234,7 +232,6 @@ class _PackedBlock:
         self.down = [w.contiguous() for w in torch.split(down, half)]
 
     def add_attention(self, x: Tensor, topology: PackedTopology) -> None:
-        """Add attention to nodes ``(T, C)`` in place."""
         qkv_bias, qkv = self.qkv
         projected = torch.addmm(qkv_bias, self.block.norm_attention(x).to(self.dtype), qkv)
         out_bias, out = self.out
@@ -254,6 +251,5 @@ class _PackedBlock:
 
 
 def _prepared(weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return bias and transposed weight, scaled per output channel."""
     factor = torch.ones_like(bias) if scale is None else scale
     return (bias * factor).to(dtype), (weight * factor[:, None]).T.to(dtype).contiguous()

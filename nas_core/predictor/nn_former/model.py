@@ -79,8 +79,7 @@ class Block(nn.Module):
         return x
 
 
-COSTS = 3
-"""Number of costs of a node: FLOPs, parameters, memory access"""
+COSTS = 3  # number of costs of a node: FLOPs, parameters, memory access
 _LEAST = 1e-9
 _CONSTANT = 1e-3
 

@@ -29,8 +29,8 @@ from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
 _UNKNOWN_FAMILY = "unknown"
-_PER_WORKER = 100
-"""Networks per worker process; torch keeps memory of each traced network."""
+_PER_WORKER = 100  # networks per worker process; torch keeps memory of each traced network
+# names of each column, here and in timm's benchmark-infer-*.csv; the last three are optional
 _COLUMNS = {
     "model": ("model",),
     "img_size": ("img_size", "infer_img_size"),
@@ -40,7 +40,6 @@ _COLUMNS = {
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Names of each column, here and in timm's ``benchmark-infer-*.csv``; the last three are optional."""
 _COSTS = ("params_m", "gmacs", "macts")
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
@@ -83,9 +82,6 @@ def read_published(path: str | Path, device: str | None = None) -> dict[str, lis
 
     Returns:
         Networks by device, in the order of the file.
-
-    Raises:
-        DataError: a column is missing, a cell is not a number above 0, or a network is repeated.
     """
     reader = csv.DictReader(io.StringIO(_text(path), newline=""))
     header = reader.fieldnames or []

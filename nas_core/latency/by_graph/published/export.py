@@ -26,16 +26,14 @@ from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_nam
 from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
-_SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
-"""Tolerances for published parameter counts: relative, and in millions."""
+_SAME_PARAMS, _ROUNDED_M = 0.01, 0.011  # tolerances for published parameter counts: relative, and in millions
+# pairs (any batch, constant folding) of options, in the order of the attempts
 _WAYS = ((True, True), (True, False), (False, True), (False, False))
-"""Pairs (any batch, constant folding) of options, in the order of the attempts."""
 # Folding fails if a shape depends on a weight's shape, as with weights that are standardised in each pass.
-_TILL_KILLED = 3
-"""Multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code."""
+_TILL_KILLED = 3  # multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
+# value of the first parameter, and increment per parameter; the exporter would merge equal parameters
 _VALUE, _STEP = 1e-2, 1e-6
-"""Value of the first parameter, and increment per parameter; the exporter would merge equal parameters."""
 _BATCH, _OUTPUT = "batch", "output"
 
 
