@@ -1,4 +1,4 @@
-"""Parallel computation of items in submitit jobs.
+"""Parallel computation of items, such as architectures to evaluate, in submitit jobs.
 
 A job is a process on this machine (cluster ``local``) or on a Slurm cluster that shares a folder with it. A job loads
 its data once and computes several items.

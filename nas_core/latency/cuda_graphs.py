@@ -16,7 +16,7 @@ WARM_UP = 3  # passes before the recording, in which libraries choose kernels an
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Record each part of a forward pass as a CUDA graph, and return functions that replay the graphs in this order.
+    """Record each part of a forward pass as a CUDA graph; return functions that replay them, to be called in order.
 
     A replay reads the input tensors of the recording and overwrites its output tensors. A part must not read values of
     tensors on the CPU.

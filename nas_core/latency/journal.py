@@ -33,10 +33,12 @@ def check_conditions(
     current: tuple[Mapping[str, Any], Mapping[str, Any]],
     instead: str,
 ) -> None:
-    """Raise a ConfigError if settings or machine, in this order, differ from those of a file.
+    """Raise a ConfigError if settings or machine differ from those of a file.
 
     Args:
-        instead: noun for the advice in the message, such as "file".
+        former: settings and machine of the file.
+        current: current settings and machine.
+        instead: what else to give, for the message, such as "file".
     """
     for part, old, new in zip(("setting", "machine"), former, current, strict=True):
         advice = f"use the same {part}, or give another {instead}"

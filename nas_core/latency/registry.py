@@ -53,7 +53,7 @@ _INSTEAD = {
 
 
 def list_latency_models(by: By | None = None) -> list[str]:
-    """Return the names of all latency models, or of those with one type of inputs."""
+    """Return the names of the latency models with inputs ``genes`` or ``graph``; None: of all."""
     return [name for name, model in LATENCY_MODELS.items() if by in (None, model.by)]
 
 

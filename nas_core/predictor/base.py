@@ -29,7 +29,7 @@ from nas_core.registry import Registry
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
-"""What to do with operations that no training graph has."""
+"""Reactions to operations that no training graph has."""
 MOST = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
 WITH_STD = (
     "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
@@ -218,7 +218,7 @@ class AccuracyModel(Configured, ABC):
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation, or a reason of :meth:`predict`.
+            ConfigError: the model has no standard deviation, is not fitted, or proxies are missing.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
         return predicted, self._present(deviation)
@@ -235,7 +235,7 @@ class AccuracyModel(Configured, ABC):
             levels: ``(L,)`` probabilities between 0 and 1.
 
         Raises:
-            ConfigError: a level is invalid, the model has no standard deviation, or a reason of :meth:`predict`.
+            ConfigError: a level is invalid, or the model has no standard deviation.
         """
         probabilities = checked_levels(levels)
         data = self._read(graphs, proxies)
@@ -317,7 +317,7 @@ class AccuracyModel(Configured, ABC):
     def restored(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
-        """Return the model from the result of :meth:`contents`."""
+        """Create a fitted model from the result of :meth:`contents`."""
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])

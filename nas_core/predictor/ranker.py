@@ -47,7 +47,7 @@ class GraphRanker:
         self._read: Callable[[Architecture], Graph] = check_readable(space).graph
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Fit architectures ``(n, slots)`` to values ``(n,)``."""
+        """Fit the predictor to values ``(n,)`` of architectures ``(n, slots)``."""
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
@@ -77,7 +77,7 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the type of network that has a search space; raise a ConfigError if there is none."""
+    """Return the type of network of a search space; raise a ConfigError if there is none."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(

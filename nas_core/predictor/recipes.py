@@ -30,7 +30,7 @@ class Recipe:
     members: int = 1
     """Number of networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Weight of the models on graph statistics in a prediction; networks have the rest. With ``adapts``, the prior."""
+    """Weight of models on graph statistics; networks have the rest. With ``adapts``, the prior weight."""
     adapts: bool = False
     """True: fit the weights to out-of-fold predictions, and use larger batches for more graphs."""
     processes: int = 8

@@ -43,7 +43,7 @@ class GeneLatencyModel(LatencyModel):
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name of the class that loads the model files; None: this class."""
+    """Model name in files if another class loads them; None: ``name``."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -79,7 +79,7 @@ class GeneLatencyModel(LatencyModel):
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Return the latency in ms ``(n,)`` of architectures as canonical rows ``(n, slots)``."""
+        """Return the latency in ms ``(n,)`` of architectures as option indices ``(n, slots)``."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
@@ -93,7 +93,6 @@ class GeneLatencyModel(LatencyModel):
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_std(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Return the latency in ms ``(n,)`` and its standard deviation ``(n,)``."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 

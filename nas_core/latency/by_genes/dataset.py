@@ -86,7 +86,7 @@ class LatencyDataset:
     settings: dict[str, Any]
     machine: dict[str, Any]
     reference_ms: float
-    """Time of the reference workload when the file was created."""
+    """Time of a pass of the reference workload when the file was created."""
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod

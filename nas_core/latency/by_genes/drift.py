@@ -23,7 +23,7 @@ _ROUNDS = 4  # number of alternations; after three the error changes by less tha
 
 @dataclass(frozen=True)
 class Drift:
-    """Slowness of the machine during a measurement, relative to its median; 1.2 is 20 % slower."""
+    """Latency of the machine over time, relative to its median; a factor of 1.2 is 20 % slower."""
 
     order: Floats
     """``(n,)`` ascending positions in the order of measurement."""

@@ -121,7 +121,7 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Return the latency in ms ``(G,)`` of networks; warn once about operations and sizes unlike the training's."""
+        """Return the latency in ms ``(G,)``; warn once about operations and sizes outside the training data."""
         return self.predict_with_std(graphs)[0]
 
     def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
@@ -141,7 +141,7 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Return a description of sizes so far outside the training range that the prediction is unreliable, or ''."""
+        """Return a description of sizes so far outside the training range that predictions are unreliable; or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
@@ -192,7 +192,7 @@ class GraphLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Return the model from the result of :meth:`contents`."""
+        """Create a fitted model from the result of :meth:`contents`."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -230,7 +230,7 @@ def class_shares(graphs: Graphs) -> Floats:
 
 
 def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
-    """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`."""
+    """Return the factors ``(G,)`` by which :meth:`GraphLatencyModel.adapt` multiplies predictions."""
     return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
 
 

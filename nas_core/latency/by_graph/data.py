@@ -28,7 +28,7 @@ class NetworkLatencies:
     latency_ms: NDArray[np.float64]
     """``(G,)``"""
     families: NDArray[np.str_]
-    """``(G,)``, such as ``vgg``"""
+    """``(G,)`` family of each network, such as ``vgg``"""
     names: NDArray[np.str_]
     """``(G,)``"""
     held_out: NDArray[np.bool_]
@@ -54,13 +54,13 @@ class NetworkLatencies:
         return list(dict.fromkeys(self.families.tolist()))
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
-        """Return the networks at indices, or of a mask ``(G,)``."""
+        """Return the networks at indices, or where a mask ``(G,)`` is True."""
         chosen = np.asarray(indices)
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into training and test networks by :attr:`held_out`."""
+        """Split into training networks and test networks (:attr:`held_out`)."""
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, but not all: the last"
@@ -95,7 +95,7 @@ class NetworkLatencies:
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last networks of each family, by default a tenth as in NNLQP's split."""
+    """Return a mask ``(G,)`` of the last fraction ``share`` of each family, as in NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):

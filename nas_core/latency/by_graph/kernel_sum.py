@@ -222,7 +222,7 @@ def _terms(costs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Kernels:
-    """R kernels of G networks; equal kernels of a network are stored once, operators without costs not at all."""
+    """R kernels of G networks, without operators that have no costs. Equal kernels of a network are stored once."""
 
     counts: Tensor
     """``(R,)`` number of equal kernels in the network."""
@@ -266,7 +266,7 @@ class Kernels:
         return total.clamp_min(1e-9).log()
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the kernel indices ``(r,)`` of networks, and the position of each kernel's network ``(r,)``."""
+        """Return the indices ``(r,)`` of the kernels of networks ``(n,)``, and the network of each ``(r,)``."""
         sizes = self.first[networks + 1] - self.first[networks]
         place = np.repeat(np.arange(len(networks)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -49,7 +49,7 @@ class NetworkPrediction:
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """Return the shipped latency model for a runtime and device, or for the runtime if there is none."""
+    """Return the shipped latency model for a runtime and device; if there is none, the first for the runtime."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
         raise ConfigError(f"no model is shipped for {runtime}; give --model FILE, trained by 'nas-ext latency train'")

@@ -53,7 +53,7 @@ def ranges_of(graphs: Graphs) -> Ranges:
 
 
 def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
-    """Return a text for each size outside its training range, by name; it gives the value farthest outside."""
+    """Return a text for each size outside its training range, by name of the size, with the most extreme value."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))

@@ -64,7 +64,7 @@ SMALLEST = 1e-30
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Return softmax(q kᵀ / sqrt(D)) v over the True positions of the mask ``(B, L, C)``.
+    """Return softmax(q kᵀ / sqrt(D)) v ``(B, L, C)``, over the True positions of a mask.
 
     Args:
         projected: ``(B, L, 3 C)`` queries, keys and values of all heads.

@@ -23,7 +23,7 @@ class Batch:
     """B graphs padded to N nodes."""
 
     ops: Tensor
-    """``(B, N)`` int64, 0 for padding"""
+    """``(B, N)`` int64 operation indices, 0 for padding"""
     adjacency: Tensor
     """``(B, N, N)`` bool, True at ``[i, j]`` for an edge i -> j"""
     sizes: Tensor

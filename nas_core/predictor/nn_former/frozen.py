@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class FrozenDense:
-    """Accuracy model with constant weights, for graphs of equal size; on CUDA, a CUDA graph."""
+    """Accuracy model with constant weights, for graphs of equal size, on CUDA as a CUDA graph."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -88,7 +88,6 @@ class _Relatives:
         self.starts = functional.pad(torch.cat(counts).cumsum(0)[:-1], (1, 0))
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the sums of ``(positions, C)`` over the children and over the parents of each position."""
         sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
         return sums.chunk(2)
 
@@ -141,7 +140,7 @@ class _DenseBlock:
         return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
 
     def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
-        """Return the input ``(B, L, C)`` plus the feed-forward layer; ``relatives`` is None for the class token."""
+        """Return the input ``(B, L, C)`` plus the feed-forward layer. None: the positions have no relatives."""
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)

@@ -28,7 +28,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Feed-forward layer with sums over parents and children (BGIFFN, equations 11 to 13), or without if vanilla."""
+    """Feed-forward layer, with sums over parents and children if bidirectional (BGIFFN, equations 11 to 13)."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class LogReadout(nn.Module):
 
 
 def scale_of(values: Tensor) -> Tensor:
-    """Return mean and standard deviation ``(F, 2)`` over networks of F features ``(F, G)``."""
+    """Return the mean and standard deviation ``(F, 2)`` of each row of ``(F, G)``."""
     return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
 
 

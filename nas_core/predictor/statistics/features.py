@@ -25,7 +25,7 @@ MOST_KINDS = 6  # maximum number of operation types for which all sets are used
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
     """Return S sets of operation types, as masks ``(S, kinds)``.
 
-    These are all sets, or, for more than :data:`MOST_KINDS` types, single types, all types but one, and all types.
+    These are all sets. For more than six types, they are single types, all types but one, and all types.
 
     Args:
         inner: ascending types of nodes other than input and output.
@@ -171,7 +171,7 @@ class Vocabulary:
     """Operation types, sets of them, and attribute values, which define the columns of graph statistics."""
 
     kinds: NDArray[np.int64]
-    """``(K,)`` ascending operation indices with own columns; all others share one more type"""
+    """``(K,)`` ascending operation indices that are types; all other operations form one more type"""
     sets: NDArray[np.bool_]
     """``(S, K + 1)`` sets of operation types for statistics of paths"""
     levels: tuple[NDArray[np.float32], ...]
@@ -277,7 +277,7 @@ LAST = 2**31
 
 @dataclass(frozen=True)
 class Description:
-    """Columns of graph statistics: of a prior, of :func:`operation_features`, and of a :class:`Vocabulary`."""
+    """Columns of graph statistics, from a prior, :func:`operation_features` and a :class:`Vocabulary`."""
 
     vocabulary: Vocabulary
     operations: tuple[Operation, ...] | None = None

@@ -160,7 +160,6 @@ class StatisticsModel:
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        """Return predictions as :meth:`predict`, from statistics ``(B, F)``."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:

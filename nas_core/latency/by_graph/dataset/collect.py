@@ -84,7 +84,6 @@ class PlannedNetwork(NamedTuple):
     """Family and number, such as vgg_0007."""
     family: Family
     settings: Settings
-    """Settings as read from JSON."""
 
 
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:

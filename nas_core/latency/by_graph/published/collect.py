@@ -136,8 +136,8 @@ class NetworkSource(Protocol):
     name: str
     version: str
     opener: Opener
-    """Importable function that each worker calls once; it calls
-    :func:`nas_core.latency.by_graph.published.export.exporting` with its keyword arguments and a ``build``."""
+    """Importable function with the arguments of :func:`nas_core.latency.by_graph.published.export.exporting` except
+    ``build``, which returns the result of ``exporting``."""
 
 
 def network_source(name: str) -> NetworkSource:

@@ -38,7 +38,7 @@ _BATCH, _OUTPUT = "batch", "output"
 
 
 class NamedNetwork(NamedTuple):
-    """Published network."""
+    """Published network, with the function that builds it."""
 
     family: str
     """Python module of its code."""
@@ -193,7 +193,7 @@ def _shares_memory(tensor: Tensor) -> bool:
 def exported_without_weights(
     network: nn.Module, inputs: Sequence[Tensor], batch: int = 1, folding: bool = True, any_batch: bool = True
 ) -> bytes:
-    """Export a network without its weights, with the graph of ``without_weights(exported(network, inputs))``.
+    """Export a network to ONNX without its weights. The graph is that of :func:`exported`.
 
     Args:
         batch: batch size in the file.
