@@ -96,7 +96,7 @@ def jobs_config(executor: str, device: str, settings: Mapping[str, Any]) -> Jobs
         raise unknown_choice("executor", executor, EXECUTORS)
     if executor == "local":
         if settings:
-            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give it, or no setting")
+            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give that, or remove it")
         return None
     if "," in device:
         raise ConfigError(f"device {device} names several devices, but each job uses one; give cpu or cuda")

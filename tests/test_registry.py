@@ -62,7 +62,9 @@ def test_two_others_with_one_name_leave_the_rest(
     plug_in(tmp_path / "two", monkeypatch, GROUP, "grey", "math:tau")
     (tmp_path / "two/plugged_grey-1.0.dist-info").rename(tmp_path / "two/another-1.0.dist-info")
     assert [name for name, _ in colours.items()] == ["pi"]
-    with pytest.raises(MissingHostError, match=r"colour 'grey' is defined by math:.* and math:.*; uninstall one of them"):
+    with pytest.raises(
+        MissingHostError, match=r"colour 'grey' is defined by math:.* and math:.*; uninstall one of them"
+    ):
         colours.get("grey")
 
 

@@ -86,7 +86,7 @@ class Mixture:
     def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
         shares = tuple(data["shares"])
         if len(shares) != parts:
-            raise DataError(f"the mixture has {len(shares)} shares for {parts} models; train the predictor again")
+            raise DataError(f"the predictor has {len(shares)} weights for {parts} models; train it again")
         return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 

@@ -104,7 +104,7 @@ class GeneLatencyModel(LatencyModel):
                 f" n latencies for space {self.space.name!r}"
             )
         if len(inputs) < LEAST_RECORDS:
-            raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; collect more")
+            raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; measure more")
         if (bad := np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))).size:
             raise DataError(
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"

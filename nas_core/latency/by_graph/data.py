@@ -39,7 +39,7 @@ class NetworkLatencies:
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}
         if len({*rows.values(), len(self.graphs)}) > 1:
-            raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one of each per graph")
+            raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one value of each per graph")
         if not len(self.graphs):
             raise DataError("the data set has no networks; give at least one")
         if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):

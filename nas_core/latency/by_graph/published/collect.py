@@ -199,7 +199,7 @@ def collect_published(
     config, folder = config or PublishedConfig(), Path(path)
     require("onnx", "exporting networks", "onnx")
     if device is None and len(table) > 1:
-        raise ConfigError(f"the table has measurements of {', '.join(table)}; give one with --device")
+        raise ConfigError(f"the table has measurements of {', '.join(table)}; give one of them with --device")
     name = next(iter(table)) if device is None else device
     if name not in table:
         raise unknown_choice("device of the table", name, table)

@@ -85,7 +85,7 @@ def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nod
     start = time.perf_counter()
     content, read = _exported(network, item)
     if len(read.graph) > max_nodes:
-        raise NasExtError(f"its graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
+        raise NasExtError(f"the graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
     write_atomic(folder / f"{item['name']}.onnx", content)
     return {
         "seconds": time.perf_counter() - start,
@@ -121,7 +121,7 @@ def _reason(error: Exception, most_memory_gb: float | None) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
         limit = "there is" if most_memory_gb is None else f"{most_memory_gb:g} GB"
-        return f"it takes more memory than {limit}"
+        return f"the export takes more memory than {limit}"
     return text[:300] if isinstance(error, NasExtError) else f"{type(error).__name__}: {text[:300]}"
 
 
@@ -140,7 +140,7 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
-        raise NasExtError(f"it takes longer than {seconds:g} s")
+        raise NasExtError(f"the export takes longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
