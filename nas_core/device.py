@@ -19,7 +19,7 @@ def usable_device(name: str) -> torch.device:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
-        raise ConfigError(f"device {name!r} is not usable here ({reason}); give cpu, or see 'nas-ext doctor'") from None
+        raise ConfigError(f"device {name!r} is not usable here ({reason}); give cpu, or run 'nas-ext doctor'") from None
     return device
 
 
@@ -66,7 +66,7 @@ def _present(name: str) -> str:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     index = device_index(device)
     if index >= count:
-        raise ConfigError(f"device {name!r} does not exist; {count} CUDA devices are visible, see 'nas-ext doctor'")
+        raise ConfigError(f"device {name!r} does not exist; {count} CUDA devices are visible, run 'nas-ext doctor'")
     return f"cuda:{index}"
 
 

@@ -1,6 +1,6 @@
 """Errors for wrong input, with one base class and messages of one line.
 
-The command line prints them without a traceback. Any other exception is a defect.
+Commands print them without a traceback.
 """
 
 from __future__ import annotations

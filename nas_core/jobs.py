@@ -1,4 +1,4 @@
-"""Parallel computation of items in submitit jobs.
+"""Parallel computation of items, such as architectures to evaluate, in submitit jobs.
 
 A job is a process on this machine (cluster ``local``) or on a Slurm cluster that shares a folder with it. A job loads
 its data once and computes several items.
@@ -96,7 +96,7 @@ def jobs_config(executor: str, device: str, settings: Mapping[str, Any]) -> Jobs
         raise unknown_choice("executor", executor, EXECUTORS)
     if executor == "local":
         if settings:
-            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give it, or no setting")
+            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give that, or remove it")
         return None
     if "," in device:
         raise ConfigError(f"device {device} names several devices, but each job uses one; give cpu or cuda")
@@ -193,7 +193,6 @@ class JobPool:
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
 
     def _results(self, job: Any) -> list[dict[str, Any] | Failure] | None:
-        """Return the results of a job that has ended; None if it was killed."""
         if self.config.cluster == "local" and not job.paths.result_pickle.exists():
             return None  # result() would wait for a slow shared folder
         try:

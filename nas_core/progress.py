@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-FIRST_S, AGAIN_S = 5.0, 60.0
-"""Seconds until the first line of :class:`SlowWork`, and between lines"""
+FIRST_S, AGAIN_S = 5.0, 60.0  # seconds until the first line of SlowWork, and between lines
 
 clock = time.monotonic
 
@@ -23,7 +22,7 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress lines on standard error: one after :data:`FIRST_S` seconds, then one every minute."""
+    """Progress lines on standard error: one after 5 s, then one every minute."""
 
     def __init__(self, what: str, total: int = 0) -> None:
         self.total = total

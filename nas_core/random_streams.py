@@ -1,4 +1,4 @@
-"""Temporary seeds of torch's global random generators."""
+"""Temporary seeding of torch's global random generators."""
 
 from __future__ import annotations
 

@@ -85,7 +85,6 @@ class Registry(Generic[Member]):
                 continue
 
     def _targets(self) -> dict[str, list[str]]:
-        """Return every ``"module:object"`` of each name; several if packages use the same name."""
         targets = {name: [target] for name, target in {**self._own, **self._offered()}.items()}
         for entry in _entries(self.group, tuple(sys.path)):
             claims = targets.setdefault(entry.name, [])

@@ -85,8 +85,6 @@ class WorkerPool:
 
 
 class _Worker:
-    """A worker process that starts again after :meth:`end`."""
-
     def __init__(self, name: str, opener: Opener, arguments: Mapping[str, Any]) -> None:
         self.name = name
         self._opening = opener, dict(arguments)
@@ -154,7 +152,6 @@ def _compute(opener: Opener, arguments: Mapping[str, Any], item: Any) -> Mapping
 
 
 def _device_is_lost() -> bool:
-    """Return whether all CUDA calls of this process fail, as after an illegal memory access."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return False

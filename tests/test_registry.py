@@ -51,7 +51,7 @@ def test_registration_is_idempotent_and_loud(colours: Registry[object]):
 
 def test_two_distributions_with_one_name(colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plug_in(tmp_path, monkeypatch, GROUP, "pi", "math:e")
-    with pytest.raises(ConfigError, match="colour 'pi' is math:pi and math:e; uninstall one of them"):
+    with pytest.raises(ConfigError, match="colour 'pi' is defined by math:pi and math:e; uninstall one of them"):
         colours.get("pi")
 
 
@@ -62,7 +62,9 @@ def test_two_others_with_one_name_leave_the_rest(
     plug_in(tmp_path / "two", monkeypatch, GROUP, "grey", "math:tau")
     (tmp_path / "two/plugged_grey-1.0.dist-info").rename(tmp_path / "two/another-1.0.dist-info")
     assert [name for name, _ in colours.items()] == ["pi"]
-    with pytest.raises(MissingHostError, match=r"colour 'grey' is math:.* and math:.*; uninstall one of them"):
+    with pytest.raises(
+        MissingHostError, match=r"colour 'grey' is defined by math:.* and math:.*; uninstall one of them"
+    ):
         colours.get("grey")
 
 

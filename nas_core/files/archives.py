@@ -24,10 +24,8 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
 """Exceptions that the readers of an archive raise if it is damaged"""
 
 _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
-MOST_ARRAYS = 2**30
-"""Maximum unpacked size of an .npz file in bytes"""
-_PICKLE = 2**26
-"""Maximum size of the pickle in a checkpoint in bytes, which describes the tensors without their values"""
+MOST_ARRAYS = 2**30  # maximum unpacked size of an .npz file in bytes
+_PICKLE = 2**26  # maximum size of the pickle in a checkpoint in bytes, which describes the tensors without their values
 _SLACK = 2**26
 
 

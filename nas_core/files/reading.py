@@ -16,10 +16,8 @@ import yaml
 
 from nas_core.errors import DataError, NasExtError
 
-MOST_BYTES = 2**30
-"""Maximum size in bytes of a file that is read into memory"""
-MOST_TEXT = 2**24
-"""Maximum size of a YAML text in bytes"""
+MOST_BYTES = 2**30  # maximum size in bytes of a file that is read into memory
+MOST_TEXT = 2**24  # maximum size of a YAML text in bytes
 
 
 def check_regular(path: str | Path) -> Path:

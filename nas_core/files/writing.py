@@ -20,8 +20,8 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 
+# parts of the messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
-"""Parts of the messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk"""
 
 
 @contextlib.contextmanager

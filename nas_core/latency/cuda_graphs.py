@@ -12,18 +12,14 @@ import torch
 from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
-WARM_UP = 3
-"""Passes before the recording, in which libraries choose kernels and allocate memory."""
+WARM_UP = 3  # passes before the recording, in which libraries choose kernels and allocate memory
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Record each part of a forward pass as a CUDA graph, and return functions that replay the graphs in this order.
+    """Record each part of a forward pass as a CUDA graph; return functions that replay them, to be called in order.
 
     A replay reads the input tensors of the recording and overwrites its output tensors. A part must not read values of
     tensors on the CPU.
-
-    Raises:
-        ConfigError: a part cannot be recorded.
     """
     # Outside inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor
     # of that mode, which recordings outside it cannot change. Uncollected: a graph that is freed ends a recording.

@@ -17,9 +17,6 @@ def read_journal(path: Path, format_name: str, version: int, content: str, comma
     Args:
         content: expected content, for error messages.
         command: command that adds measurements, for error messages.
-
-    Raises:
-        DataError: the file is missing, empty or of another format.
     """
     lines = read_jsonl(path)
     if not lines:
@@ -36,10 +33,12 @@ def check_conditions(
     current: tuple[Mapping[str, Any], Mapping[str, Any]],
     instead: str,
 ) -> None:
-    """Raise a ConfigError if settings or machine, in this order, differ from those of a file.
+    """Raise a ConfigError if settings or machine differ from those of a file.
 
     Args:
-        instead: noun for the advice in the message, such as "file".
+        former: settings and machine of the file.
+        current: current settings and machine.
+        instead: what else to give, for the message, such as "file".
     """
     for part, old, new in zip(("setting", "machine"), former, current, strict=True):
         advice = f"use the same {part}, or give another {instead}"

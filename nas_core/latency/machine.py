@@ -58,7 +58,7 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
 
 def is_here(device_name: str) -> bool:
-    """Return whether the processor or a CUDA device of this machine has a name."""
+    """Return whether ``device_name`` is the processor or a CUDA device of this machine."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return device_name in {cpu_name(), *(torch.cuda.get_device_name(index) for index in range(count))}
 

@@ -36,8 +36,6 @@ class MeasuredMemory:
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Mode that counts the bytes of live tensors, and their maximum."""
-
     def __init__(self, ignored: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.now = self.peak = 0

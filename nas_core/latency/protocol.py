@@ -175,9 +175,6 @@ def prepared(workload: Workload, config: TimingConfig) -> Workload:
     """Convert a workload to the precision of the settings, and record its CUDA graphs if set.
 
     :func:`measure` calls this for workloads that are not prepared.
-
-    Raises:
-        ConfigError: the workload supports only ``fp32``, or cannot be recorded.
     """
     conditions = config.precision, config.cuda_graphs
     if conditions in (("fp32", False), getattr(workload, "conditions", None)):

@@ -53,7 +53,7 @@ _INSTEAD = {
 
 
 def list_latency_models(by: By | None = None) -> list[str]:
-    """Return the names of all latency models, or of those with one type of inputs."""
+    """Return the names of the latency models with inputs ``genes`` or ``graph``; None: of all."""
     return [name for name, model in LATENCY_MODELS.items() if by in (None, model.by)]
 
 
@@ -64,12 +64,7 @@ def described_latency_models(by: By) -> str:
 
 
 def latency_model(name: str, by: By | None = None) -> type[Any]:
-    """Return the class of a latency model by name.
-
-    Raises:
-        UnknownChoiceError: no latency model has the name.
-        ConfigError: the model has another type of inputs than ``by``.
-    """
+    """Return the class of a latency model by name."""
     if name not in LATENCY_MODELS.names():
         raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
     model = LATENCY_MODELS.get(name)

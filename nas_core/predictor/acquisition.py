@@ -8,8 +8,7 @@ from scipy.special import erfcx, ndtr
 
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
-FAR = -1e6
-"""Value of z below which ``log(z Phi(z) + phi(z))`` equals ``-z^2 / 2 - log(z^2)`` in float64."""
+FAR = -1e6  # value of z below which log(z Phi(z) + phi(z)) equals -z^2 / 2 - log(z^2) in float64
 
 
 def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:

@@ -27,7 +27,7 @@ NOT_BY_ITSELF = (
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a header and tensors to a safetensors file."""
+    """Write a header and tensors of a ``kind`` of model to a safetensors file."""
     if not str(path).endswith(".safetensors"):
         raise ConfigError(
             f"predictors are saved as safetensors files, got {path}; give a name that ends in .safetensors"

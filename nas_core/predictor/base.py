@@ -29,9 +29,8 @@ from nas_core.registry import Registry
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
-"""What to do with operations that no training graph has."""
-MOST = 0.5
-"""Fraction of graphs without a single input and output node, above which both are added to all graphs."""
+"""Reactions to operations that no training graph has."""
+MOST = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
 WITH_STD = (
     "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
     " more have one"
@@ -219,7 +218,7 @@ class AccuracyModel(Configured, ABC):
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation, or a reason of :meth:`predict`.
+            ConfigError: the model has no standard deviation, is not fitted, or proxies are missing.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
         return predicted, self._present(deviation)
@@ -236,7 +235,7 @@ class AccuracyModel(Configured, ABC):
             levels: ``(L,)`` probabilities between 0 and 1.
 
         Raises:
-            ConfigError: a level is invalid, the model has no standard deviation, or a reason of :meth:`predict`.
+            ConfigError: a level is invalid, or the model has no standard deviation.
         """
         probabilities = checked_levels(levels)
         data = self._read(graphs, proxies)
@@ -297,12 +296,7 @@ class AccuracyModel(Configured, ABC):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a ``.safetensors`` file.
-
-        Raises:
-            ConfigError: the model is not fitted.
-            NasExtError: the file cannot be written. An existing file stays unchanged.
-        """
+        """Write a ``.safetensors`` file."""
         write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -316,18 +310,14 @@ class AccuracyModel(Configured, ABC):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
-        """Load a model of this class; :func:`nas_core.predictor.load_accuracy_model` loads any accuracy model.
-
-        Raises:
-            DataError: the file is missing, damaged, of another version or of another model.
-        """
+        """Load a model of this class; :func:`nas_core.predictor.load_accuracy_model` loads any accuracy model."""
         return cls.restored(*read_artifact(path, cls.name), device, unseen)
 
     @classmethod
     def restored(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
-        """Return the model from the result of :meth:`contents`."""
+        """Create a fitted model from the result of :meth:`contents`."""
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
@@ -339,7 +329,6 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return operation indices for added input and output nodes; None if most graphs have such nodes."""
     if lacking_ends(graphs, common_ends(graphs)).mean() <= MOST:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
@@ -377,9 +366,5 @@ def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | Non
 
 
 def parsed_accuracy_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` into settings of an accuracy model.
-
-    Raises:
-        ConfigError, UnknownChoiceError: the model or a setting is unknown, or a value is invalid.
-    """
+    """Parse ``["epochs=20"]`` into settings of an accuracy model."""
     return parsed_settings(texts, ACCURACY_MODELS.get(name).setting_types(), f"accuracy model {name!r}")

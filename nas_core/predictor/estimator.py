@@ -63,7 +63,7 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation ``(B,)``; None for a single model.
+        """Return predictions ``(B,)`` and their standard deviation ``(B,)``, or None for a single model.
 
         With learned weights, the standard deviation is fitted to out-of-fold errors. Otherwise, it is that of the
         predictions of all networks and regressions.
@@ -295,7 +295,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def recipe(self) -> Recipe:
-        """Recipe; after a fit with the sizes of the training graphs."""
+        """Recipe of the predictor; after a fit, adapted to the training graphs."""
         return self._given if self._fitted is None else self._fitted.recipe
 
     @property

@@ -24,11 +24,7 @@ def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
 
 
 def mape(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Return the mean absolute percentage error in percent.
-
-    Raises:
-        DataError: the lengths differ, a value is not finite, or a target is 0.
-    """
+    """Return the mean absolute percentage error in percent."""
     first, second = _pair(predicted, target)
     if not second.all():
         raise DataError(f"target {int(np.flatnonzero(second == 0)[0])} is 0, which has no relative error; leave it out")

@@ -15,14 +15,11 @@ from nas_core.graph import Graphs
 from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
-FOLDS, MORE_FOLDS, FEW = 5, 10, 60
-"""Number of folds, number for few graphs, and maximum number of graphs that are few."""
-PRIOR_GRAPHS = 60.0
-"""Number of graphs for which the prior weights count in the fit."""
+FOLDS, MORE_FOLDS, FEW = 5, 10, 60  # number of folds, number for few graphs, and maximum number of graphs that are few
+PRIOR_GRAPHS = 60.0  # number of graphs for which the prior weights count in the fit
 LEAST = 1e-6
 COVERAGE = 0.683
-SINGLE_WEIGHT = 0.85
-"""Weight of the coverage at one standard deviation, relative to that at two."""
+SINGLE_WEIGHT = 0.85  # weight of the coverage at one standard deviation, relative to that at two
 GRID = np.linspace(0.0, 4.0, 41)
 
 
@@ -89,12 +86,11 @@ class Mixture:
     def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
         shares = tuple(data["shares"])
         if len(shares) != parts:
-            raise DataError(f"the mixture has {len(shares)} shares for {parts} models; train the predictor again")
+            raise DataError(f"the predictor has {len(shares)} weights for {parts} models; train it again")
         return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 
 def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
-    """Return non-negative least-squares weights ``(P,)``, regularised to the prior weights."""
     from scipy.optimize import nnls
 
     if len(held_out) == 1:

@@ -22,7 +22,7 @@ LINEAR = {
     "log FLOPs": 3, "log activations": 2, "mean of pooling": -1, "shortest way by convolutions": 1,
     "least receptive field": -1, "ends after spatial": 1,
 }  # fmt: skip
-"""Weights of standardised features in the linear part: small integers, as Dawes (1979) recommends."""
+"""Weights of standardised features in the linear function: small integers, as Dawes (1979) recommends."""
 # They and TREES were chosen on held-out benchmarks.
 _SIZES = (
     "log FLOPs", "log activations", "mean of pooling", "mean of spatial", "walks' mean of convolutions",
@@ -92,7 +92,7 @@ class Prior:
         return len(self.trees) + 2
 
     def columns(self, features: Array) -> Array:
-        """Return scores ``(G, width)`` from features ``(G, F)``: the mean score, then that of each part."""
+        """Return scores ``(G, width)`` from features ``(G, F)``: the mean score, then that of each model."""
         parts = self._parts(features) / self.scales[:, None]
         return np.stack([(parts[0] + parts[1:].mean(0)) / 2, *parts], 1)
 

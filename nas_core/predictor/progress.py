@@ -18,8 +18,7 @@ from nas_core.predictor.device import on_host
 
 Progress = Callable[[int, int, float], None]
 """Function called with the step, the number of steps and the loss."""
-EVERY = 50
-"""Number of steps between reads of losses from an accelerator; each read waits for the device."""
+EVERY = 50  # number of steps between reads of losses from an accelerator; each read waits for the device
 EVERY_S = 30.0
 KIND = "training"
 

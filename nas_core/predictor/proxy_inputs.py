@@ -16,10 +16,8 @@ from nas_core.graph.graphs import with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
 """Scores by proxy: ``{"nwot": (G,), ..}``, or the result of :func:`nas_core.proxies.zero_cost` for each graph."""
-POINTS = 129
-"""Maximum number of stored quantiles per proxy."""
-MIDDLE = 4.0
-"""Input for the median of a proxy; positive, since some networks take logarithms."""
+POINTS = 129  # maximum number of stored quantiles per proxy
+MIDDLE = 4.0  # input for the median of a proxy; positive, since some networks take logarithms
 
 
 @dataclass(frozen=True)

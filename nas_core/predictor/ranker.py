@@ -31,8 +31,8 @@ RANKING = Recipe(
 """Recipe of a small network, which trains on a hundred architectures in seconds on a CPU, with RankNAS's loss."""
 # Larger networks rank HAT's latency tables no better. Targets by rank remove the scale of the values.
 
+# number of torch threads; rankings depend on it, and must be equal when a search resumes on another machine
 THREADS = 1
-"""Number of torch threads; rankings depend on it, and must be equal when a search resumes on another machine."""
 
 
 class GraphRanker:
@@ -40,9 +40,6 @@ class GraphRanker:
 
     Args:
         predictor: predictor that each :meth:`fit` fits from scratch.
-
-    Raises:
-        ConfigError: no registered type of network has this search space.
     """
 
     def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
@@ -50,7 +47,7 @@ class GraphRanker:
         self._read: Callable[[Architecture], Graph] = check_readable(space).graph
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Fit architectures ``(n, slots)`` to values ``(n,)``."""
+        """Fit the predictor to values ``(n,)`` of architectures ``(n, slots)``."""
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
@@ -80,7 +77,7 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the type of network that has a search space; raise a ConfigError if there is none."""
+    """Return the type of network of a search space; raise a ConfigError if there is none."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(

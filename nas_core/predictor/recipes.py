@@ -30,7 +30,7 @@ class Recipe:
     members: int = 1
     """Number of networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Weight of the models on graph statistics in a prediction; networks have the rest. With ``adapts``, the prior."""
+    """Weight of models on graph statistics; networks have the rest. With ``adapts``, the prior weight."""
     adapts: bool = False
     """True: fit the weights to out-of-fold predictions, and use larger batches for more graphs."""
     processes: int = 8
@@ -58,11 +58,7 @@ class Recipe:
             )
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with changed settings of the recipe, its networks or their training.
-
-        Raises:
-            ConfigError: a name is unknown, or a value is invalid.
-        """
+        """Return a recipe with changed settings of the recipe, its networks or their training."""
         fixed = {*self.kept, *(name for name in changes if name in FOLLOWING)}
         return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
 
@@ -151,11 +147,7 @@ def list_recipes() -> list[str]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """Return a recipe by name.
-
-    Raises:
-        UnknownChoiceError: no recipe has the name.
-    """
+    """Return a recipe by name."""
     if name not in _RECIPES:
         raise unknown_choice("recipe of a predictor", name, _RECIPES)
     return _RECIPES[name]

@@ -12,10 +12,8 @@ from scipy.special import ndtri
 from nas_core.errors import ConfigError, DataError
 
 SCALES = ("none", "normal", "mean")
-UNSCALED = (-1.0, 2.0)
-"""Range of targets that networks can learn without scaling; their initial output is 0.5."""
-DEVIATION = 0.1
-"""Standard deviation of scaled targets, whose mean is 0.5."""
+UNSCALED = (-1.0, 2.0)  # range of targets that networks can learn without scaling; their initial output is 0.5
+DEVIATION = 0.1  # standard deviation of scaled targets, whose mean is 0.5
 
 
 @dataclass(frozen=True)

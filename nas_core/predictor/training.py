@@ -93,12 +93,10 @@ class TrainConfig:
             )
 
 
+# number of positions (nodes and tokens), and minimum number of graphs, of the parts of a batch on a CPU
 PART_POSITIONS, PART_GRAPHS = 2400, 16
-"""Number of positions (nodes and tokens), and minimum number of graphs, of the parts of a batch on a CPU."""
-SMALL = 32
-"""Maximum number of nodes of graphs whose attention masks are stored for the whole training."""
-RESIDENT_BYTES = 2 * 2**30
-"""Maximum bytes of padded adjacency matrices that are stored on the device."""
+SMALL = 32  # maximum number of nodes of graphs whose attention masks are stored for the whole training
+RESIDENT_BYTES = 2 * 2**30  # maximum bytes of padded adjacency matrices that are stored on the device
 
 Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 """Graphs, their attention masks, and their targets ``(B,)``."""
@@ -142,17 +140,12 @@ class Bucket:
         return batch, dense, self.targets[index]
 
 
-CHECKED = EVERY
-"""Number of steps between checks of the loss; each check waits for the device."""
+CHECKED = EVERY  # number of steps between checks of the loss; each check waits for the device
 _SCALED = ("scale", "_growth_tracker")
 
 
 class Trainer:
-    """Training of one NN-Former; each item of :meth:`steps` is one update.
-
-    Raises:
-        ConfigError: the model's device does not support the precision.
-    """
+    """Training of one NN-Former; each item of :meth:`steps` is one update."""
 
     def __init__(
         self, model: NNFormer, graphs: Graphs, targets: NDArray[np.floating[Any]], config: TrainConfig
@@ -210,7 +203,6 @@ class Trainer:
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Draw the batches of the current epoch, as graph indices on the host and on the device."""
         stream = np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch])
         batches, size = [], self.config.batch_size
         for bucket in self.buckets:

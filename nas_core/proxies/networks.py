@@ -50,7 +50,7 @@ class NetworkProxies(ABC):
         """Build the network of an architecture, and its inputs, with torch's global random generators."""
 
     def __call__(self, architecture: Any) -> dict[str, float]:
-        """Return the scores of an architecture by proxy, as :func:`nas_core.proxies.zero_cost`."""
+        """Return the scores of an architecture by proxy."""
         with own_streams(self.seed):
             network, inputs = self.build(architecture)
         return zero_cost(network.to(self.device), inputs, self.targets, proxies=self.proxies, seed=self.seed)
@@ -62,9 +62,6 @@ class SpaceProxies(NetworkProxies):
     Args:
         workload: settings of the network's inputs by name, such as sentence lengths, vocabularies or classes.
         more: arguments of :class:`NetworkProxies`.
-
-    Raises:
-        SpaceError: no registered type of network has this search space.
     """
 
     def __init__(

@@ -36,21 +36,15 @@ _POOLS: frozenset[Any] = frozenset(
         torch.max_pool1d, torch.max_pool2d, torch.max_pool3d,
     }
 )  # fmt: skip
-_COUNTED = 2
-"""Number of samples for counting FLOPs; batch norms need two."""
-_LEAST_EIGENVALUE = 1e-5
-"""Minimum eigenvalue in nwot; with equal samples, the determinant would be 0."""
-_JACOV_K = 1e-5
-"""Constant k in jacov, which keeps the score finite."""
-_LEAST_FLOW = 1e-300
-"""Minimum sum in synflow, whose logarithm is the score."""
+_COUNTED = 2  # number of samples for counting FLOPs; batch norms need two
+_LEAST_EIGENVALUE = 1e-5  # minimum eigenvalue in nwot; with equal samples, the determinant would be 0
+_JACOV_K = 1e-5  # constant k in jacov, which keeps the score finite
+_LEAST_FLOW = 1e-300  # minimum sum in synflow, whose logarithm is the score
 
 _Called = Callable[..., Any]
 
 
 class _Intercept(TorchFunctionMode):
-    """Mode that calls ``replacement(function, args, kwargs)`` instead of some functions."""
-
     def __init__(
         self, functions: frozenset[Any], replacement: Callable[[_Called, Sequence[Any], Mapping[str, Any]], Any]
     ) -> None:

@@ -62,7 +62,7 @@ class Trial:
         return len(self.inputs[0])
 
     def tensors(self, dtype: torch.dtype | None = None) -> Tensors:
-        """Return copies of parameters, with gradients, and of buffers; None: keep the floating-point types."""
+        """Return copies of parameters, with gradients, and of buffers. None: keep their floating-point types."""
         copies = {}
         for name, parameter in self.network.named_parameters():
             copies[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())

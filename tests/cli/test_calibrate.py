@@ -163,7 +163,7 @@ def test_a_calibration_of_another_supernet_or_data_is_rejected(
     assert run(*by, limits=False) == 2
     rejected("was created with another supernet than", capsys)
     assert run("--calibration", str(tmp_path / "latency.json")) == 2
-    rejected("latency.json is no whole safetensors file", capsys)
+    rejected("latency.json is not a complete safetensors file", capsys)
     assert run("--calibration", str(tmp_path / "nothing")) == 2
     rejected("file not found", capsys)
 

@@ -91,7 +91,7 @@ def test_quantiles_and_a_predictor_without_a_spread(
     assert list(rows[0]) == ["record", "target", "prediction", "spread", "quantile_0.1", "quantile_0.9"]
     assert all(float(row["quantile_0.1"]) < float(row["quantile_0.9"]) for row in rows)
     code, _, err = run(capsys, "predict", "--model", sure, "--data", data, "--quantile", 90)
-    assert code == 2 and "levels of quantiles are [90.0]; expected some between 0 and 1" in err
+    assert code == 2 and "levels of quantiles are [90.0]; expected numbers between 0 and 1" in err
 
     assert run(capsys, "train", "--data", data, "--out", bare, *TINY)[0] == 0
     code, output, _ = run(capsys, "predict", "--model", bare, "--data", data)

@@ -66,7 +66,7 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
     out, options = csv.with_name("set"), ["--from-timm", csv]
     for arguments, message in [
         (options, "give --out FOLDER"),
-        (["--out", out, *options], "has measurements of i7, gpu; give one with --device"),
+        (["--out", out, *options], "has measurements of i7, gpu; give one of them with --device"),
         (["--out", out, *options, "--device", "i8"], "Did you mean 'i7'?"),
         (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "'visits'"),
         (["--out", out, *options, "--device", "i7", "--networks", 9], "count is 9, but the table has"),

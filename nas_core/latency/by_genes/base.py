@@ -29,10 +29,8 @@ LEAST_RECORDS = 10
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
-_BELOW_FASTEST = 3
-"""A prediction is at least the fastest measurement divided by this."""
-_NORMAL_90 = 2 * 1.645
-"""Width of the central 90 % interval of a normal distribution, in standard deviations."""
+_BELOW_FASTEST = 3  # a prediction is at least the fastest measurement divided by this
+_NORMAL_90 = 2 * 1.645  # width of the central 90 % interval of a normal distribution, in standard deviations
 _MAX_BYTES = 2**28
 
 
@@ -45,7 +43,7 @@ class GeneLatencyModel(LatencyModel):
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name of the class that loads the model files; None: this class."""
+    """Model name in files if another class loads them; None: ``name``."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -81,7 +79,7 @@ class GeneLatencyModel(LatencyModel):
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Return the latency in ms ``(n,)`` of architectures as canonical rows ``(n, slots)``."""
+        """Return the latency in ms ``(n,)`` of architectures as option indices ``(n, slots)``."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
@@ -95,7 +93,6 @@ class GeneLatencyModel(LatencyModel):
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_std(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Return the latency in ms ``(n,)`` and its standard deviation ``(n,)``."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 
@@ -107,7 +104,7 @@ class GeneLatencyModel(LatencyModel):
                 f" n latencies for space {self.space.name!r}"
             )
         if len(inputs) < LEAST_RECORDS:
-            raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; collect more")
+            raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; measure more")
         if (bad := np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))).size:
             raise DataError(
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"

@@ -29,7 +29,6 @@ class Measured:
     """Measurement of an architecture, and the machine on which it was made."""
 
     machine: dict[str, Any]
-    """Result of :func:`nas_core.latency.machine.describe_machine`."""
     reference_ms: float
     measurement: Measurement
 

@@ -86,7 +86,7 @@ class LatencyDataset:
     settings: dict[str, Any]
     machine: dict[str, Any]
     reference_ms: float
-    """Time of the reference workload when the file was created."""
+    """Time of a pass of the reference workload when the file was created."""
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -156,11 +156,7 @@ class LatencyDataset:
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements, scaled to the median speed of the machine.
-
-        Raises:
-            DataError: the file has no measurement.
-        """
+        """Return the measurements, scaled to the median speed of the machine."""
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; run 'nas-ext latency collect'")
         rows = self.space.rows(self.architectures())
@@ -199,10 +195,6 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
 
     A row has ten averages over the layers of an architecture, and its encoder and decoder latency in ms, which are
     added. Rows are in the order of measurement.
-
-    Raises:
-        DataError: a column is missing, or a cell is not a number.
-        SpaceError: the search space does not have the ten genes of HAT.
     """
     space = space or get_space("hat_wmt14_en_de")
     names = [choice.name for choice in space.choices]

@@ -18,13 +18,12 @@ from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.model import Floats
 
 _WINDOWS = (9, 15, 25)
-_ROUNDS = 4
-"""Number of alternations; after three the error changes by less than 0.1 %."""
+_ROUNDS = 4  # number of alternations; after three the error changes by less than 0.1 %
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Slowness of the machine during a measurement, relative to its median; 1.2 is 20 % slower."""
+    """Latency of the machine over time, relative to its median; a factor of 1.2 is 20 % slower."""
 
     order: Floats
     """``(n,)`` ascending positions in the order of measurement."""

@@ -21,14 +21,11 @@ from nas_core.latency.model import Floats
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
-_DRIFTING = 0.3
-"""Autocorrelation of the errors above which drift is estimated."""
+_DRIFTING = 0.3  # autocorrelation of the errors above which drift is estimated
 _LEAST_HELD_OUT = 3
-INTERVAL = 0.9
-"""Nominal coverage of prediction intervals."""
+INTERVAL = 0.9  # nominal coverage of prediction intervals
 _SIGNIFICANCE = 0.05
-_FEW = 20
-"""Number of held-out measurements below which the metrics are uncertain."""
+_FEW = 20  # number of held-out measurements below which the metrics are uncertain
 
 LEGEND = """\
 rows        held-out measurements, which the model was not fitted to
@@ -84,9 +81,6 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
     Args:
         make: function that returns a new model for ``data.space`` and ``data.source``.
         holdout: fraction of the rows that is held out.
-
-    Raises:
-        DataError: there are too few measurements, or a value is invalid.
     """
     train, test = random_split(len(data), holdout, seed)
     drifting = _is_drifting(data.take(train))
@@ -113,12 +107,7 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
 
 
 def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
-    """Evaluate a model on other measurements of its search space.
-
-    Raises:
-        SpaceError: the measurements are of another search space.
-        DataError: the measurements have only averages over layers, but the model needs the genes of each layer.
-    """
+    """Evaluate a model on other measurements of its search space."""
     if data.space != model.space:
         raise SpaceError(
             f"the measurements are of space {data.space.name!r}, the model predicts for {model.space.name!r};"

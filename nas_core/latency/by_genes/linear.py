@@ -23,14 +23,10 @@ from nas_core.space.slots import Rows
 
 _STRENGTHS = np.logspace(-5, 4, 28)
 _ROUNDS = 6
-_HUBER = 1.345
-"""Huber's threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)."""
-_CHUNK = 8192
-"""Rows predicted at a time, so that the features fit into the processor's cache."""
-_MOST_INDICATED = 8
-"""Maximum number of options of a numeric gene with indicators."""
-_MOST_PAIRED = 24
-"""Maximum number of totals with all pairwise products; above, only products with a depth gene."""
+_HUBER = 1.345  # Huber's threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)
+_CHUNK = 8192  # rows predicted at a time, so that the features fit into the processor's cache
+_MOST_INDICATED = 8  # maximum number of options of a numeric gene with indicators
+_MOST_PAIRED = 24  # maximum number of totals with all pairwise products; above, only products with a depth gene
 
 
 class LinearModel(GeneLatencyModel):

@@ -46,7 +46,7 @@ class MLPConfig:
     lr: float = 1e-3
     """Maximum learning rate of Adam."""
     logarithmic: bool = True
-    """Predict the logarithm, with standardised inputs, a cosine learning rate and the best weights; False: as HAT."""
+    """True: predict the logarithm, with standardised inputs, cosine learning rate and best weights; False: as HAT."""
     seed: int = 0
     """Seed of the initial weights, the batches and the held-out rows."""
 

@@ -17,8 +17,7 @@ from nas_core.models.kind import kind_of
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
-_NORMAL_MAD = 0.6745
-"""Median absolute deviation of a standard normal distribution."""
+_NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribution
 
 
 class PredictedMeasurements:

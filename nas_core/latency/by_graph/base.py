@@ -36,8 +36,7 @@ from nas_core.predictor.statistics.regressions import mean_ridge
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
-_CLIP = 1.0
-"""Gradient norm above which gradients are clipped."""
+_CLIP = 1.0  # gradient norm above which gradients are clipped
 
 Progress = Callable[[int, int, float], None]
 """Function called with the step, the number of steps and the loss."""
@@ -122,7 +121,7 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Return the latency in ms ``(G,)`` of networks; warn once about operations and sizes unlike the training's."""
+        """Return the latency in ms ``(G,)``; warn once about operations and sizes outside the training data."""
         return self.predict_with_std(graphs)[0]
 
     def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
@@ -142,7 +141,7 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Return a description of sizes so far outside the training range that the prediction is unreliable, or ''."""
+        """Return a description of sizes so far outside the training range that predictions are unreliable; or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
@@ -193,7 +192,7 @@ class GraphLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Return the model from the result of :meth:`contents`."""
+        """Create a fitted model from the result of :meth:`contents`."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -216,16 +215,11 @@ class GraphLatencyModel(LatencyModel):
         """Set the fitted parameters to a result of :meth:`tensors`."""
 
 
-FLOPS_PER_ELEMENT = 20.0
-"""FLOPs that :func:`class_shares` counts like an access to one element of memory."""
+FLOPS_PER_ELEMENT = 20.0  # FLOPs that class_shares counts like an access to one element of memory
 
 
 def class_shares(graphs: Graphs) -> Floats:
-    """Return the fraction of each class of operators in the costs of each network ``(G, C)``.
-
-    Raises:
-        GraphError: the graphs have no costs.
-    """
+    """Return the fraction of each class of operators in the costs of each network ``(G, C)``."""
     if graphs.costs is None:
         raise GraphError("graphs have no costs, which adapting a latency model needs; read them by read_onnx")
     network = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -236,7 +230,7 @@ def class_shares(graphs: Graphs) -> Floats:
 
 
 def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
-    """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`."""
+    """Return the factors ``(G,)`` by which :meth:`GraphLatencyModel.adapt` multiplies predictions."""
     return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
 
 
@@ -256,9 +250,6 @@ def train_batches(
     Args:
         loss_of: function from the indices of a batch to its loss.
         config: settings with ``epochs``, ``batch_size`` and ``lr``.
-
-    Raises:
-        ConfigError: the last loss is not finite.
     """
     for _ in range(config.epochs):
         order = stream.permutation(count)

@@ -28,7 +28,7 @@ class NetworkLatencies:
     latency_ms: NDArray[np.float64]
     """``(G,)``"""
     families: NDArray[np.str_]
-    """``(G,)``, such as ``vgg``"""
+    """``(G,)`` family of each network, such as ``vgg``"""
     names: NDArray[np.str_]
     """``(G,)``"""
     held_out: NDArray[np.bool_]
@@ -39,7 +39,7 @@ class NetworkLatencies:
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}
         if len({*rows.values(), len(self.graphs)}) > 1:
-            raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one of each per graph")
+            raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one value of each per graph")
         if not len(self.graphs):
             raise DataError("the data set has no networks; give at least one")
         if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
@@ -54,17 +54,13 @@ class NetworkLatencies:
         return list(dict.fromkeys(self.families.tolist()))
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
-        """Return the networks at indices, or of a mask ``(G,)``."""
+        """Return the networks at indices, or where a mask ``(G,)`` is True."""
         chosen = np.asarray(indices)
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into training and test networks by :attr:`held_out`.
-
-        Raises:
-            DataError: no network, or every network, is held out.
-        """
+        """Split into training networks and test networks (:attr:`held_out`)."""
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, but not all: the last"
@@ -88,11 +84,7 @@ class NetworkLatencies:
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
-        """Load a file of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing or damaged.
-        """
+        """Load a file of :meth:`save`."""
         try:
             with open_npz(path) as file:
                 graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})
@@ -103,7 +95,7 @@ class NetworkLatencies:
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last networks of each family, by default a tenth as in NNLQP's split."""
+    """Return a mask ``(G,)`` of the last fraction ``share`` of each family, as in NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):

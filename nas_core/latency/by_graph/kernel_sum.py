@@ -27,11 +27,9 @@ from nas_core.random_streams import own_streams
 _GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
 _KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
 _CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))
-SURROUNDINGS = 2 * CLASSES
-"""Columns of :attr:`Kernels.neighbours`."""
+SURROUNDINGS = 2 * CLASSES  # columns of Kernels.neighbours
 _MULTIPLE = 8
-NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
-"""Columns of :attr:`Kernels.numbers`."""
+NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5  # columns of Kernels.numbers
 _RANGES = {
     "width": Range(1),
     "epochs": Range(1),
@@ -181,7 +179,6 @@ class KernelSumModel(GraphLatencyModel):
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Initialise the input scales, and the times per cost so that each cost makes a third of a typical latency."""
     numbers, work, counts = (array.cpu().numpy() for array in (kernels.numbers, kernels.work, kernels.counts))
     net.mean.copy_(torch.from_numpy(numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(numbers.std(0), 0.1)))
@@ -225,7 +222,7 @@ def _terms(costs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Kernels:
-    """R kernels of G networks; equal kernels of a network are stored once, operators without costs not at all."""
+    """R kernels of G networks, without operators that have no costs. Equal kernels of a network are stored once."""
 
     counts: Tensor
     """``(R,)`` number of equal kernels in the network."""
@@ -269,7 +266,7 @@ class Kernels:
         return total.clamp_min(1e-9).log()
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the kernel indices ``(r,)`` of networks, and the position of each kernel's network ``(r,)``."""
+        """Return the indices ``(r,)`` of the kernels of networks ``(n,)``, and the network of each ``(r,)``."""
         sizes = self.first[networks + 1] - self.first[networks]
         place = np.repeat(np.arange(len(networks)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -49,7 +49,7 @@ class NetworkPrediction:
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """Return the shipped latency model for a runtime and device, or for the runtime if there is none."""
+    """Return the shipped latency model for a runtime and device; if there is none, the first for the runtime."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
         raise ConfigError(f"no model is shipped for {runtime}; give --model FILE, trained by 'nas-ext latency train'")
@@ -134,11 +134,7 @@ def predict_module_latency(
 
 
 def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) -> OnnxNetwork:
-    """Export a module in evaluation mode and read its graph.
-
-    Raises:
-        GraphError: torch cannot export the module.
-    """
+    """Export a module in evaluation mode and read its graph."""
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)
     training = {part: part.training for part in module.modules()}

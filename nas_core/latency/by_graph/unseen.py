@@ -34,8 +34,8 @@ _STATIC = {
 }
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
+# maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit
 TRUSTED_SPREAD = 0.5
-"""Maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit."""
 _FARTHEST = math.log(1000.0)
 
 
@@ -53,7 +53,7 @@ def ranges_of(graphs: Graphs) -> Ranges:
 
 
 def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
-    """Return a text for each size outside its training range, by name; it gives the value farthest outside."""
+    """Return a text for each size outside its training range, by name of the size, with the most extreme value."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))

@@ -58,14 +58,13 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
     return int(torch.tensor(number, dtype=dtype).view(_BITS[dtype]))
 
 
-SHORT = 32
-"""Maximum sequence length for :class:`_Short` on a CPU."""
+SHORT = 32  # maximum sequence length for _Short on a CPU
+# minimum sum of exponentials; if it is smaller, the softmax is computed again with the maximum subtracted
 SMALLEST = 1e-30
-"""Minimum sum of exponentials; if it is smaller, the softmax is computed again with the maximum subtracted."""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Return softmax(q kᵀ / sqrt(D)) v over the True positions of the mask ``(B, L, C)``.
+    """Return softmax(q kᵀ / sqrt(D)) v ``(B, L, C)``, over the True positions of a mask.
 
     Args:
         projected: ``(B, L, 3 C)`` queries, keys and values of all heads.

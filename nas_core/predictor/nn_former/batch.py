@@ -15,8 +15,7 @@ from nas_core.predictor.device import to_device
 from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
-TOKENS = 2
-"""Number of tokens before the nodes: class token and depth token."""
+TOKENS = 2  # number of tokens before the nodes: class token and depth token
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Batch:
     """B graphs padded to N nodes."""
 
     ops: Tensor
-    """``(B, N)`` int64, 0 for padding"""
+    """``(B, N)`` int64 operation indices, 0 for padding"""
     adjacency: Tensor
     """``(B, N, N)`` bool, True at ``[i, j]`` for an edge i -> j"""
     sizes: Tensor

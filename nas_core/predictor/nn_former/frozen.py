@@ -17,13 +17,12 @@ from nas_core.predictor.nn_former.model import Block, NNFormer
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology, packable
 from nas_core.predictor.nn_former.recording import GRAPHED, RecordedForward
 
-ROWS = 1024
-"""Number of input rows for which oneDNN optimises the layout of weights."""
+ROWS = 1024  # number of input rows for which oneDNN optimises the layout of weights
 _log = logging.getLogger(__name__)
 
 
 class FrozenDense:
-    """Accuracy model with constant weights, for graphs of equal size; on CUDA, a CUDA graph."""
+    """Accuracy model with constant weights, for graphs of equal size, on CUDA as a CUDA graph."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -89,7 +88,6 @@ class _Relatives:
         self.starts = functional.pad(torch.cat(counts).cumsum(0)[:-1], (1, 0))
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the sums of ``(positions, C)`` over the children and over the parents of each position."""
         sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
         return sums.chunk(2)
 
@@ -142,7 +140,7 @@ class _DenseBlock:
         return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
 
     def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
-        """Return the input ``(B, L, C)`` plus the feed-forward layer; ``relatives`` is None for the class token."""
+        """Return the input ``(B, L, C)`` plus the feed-forward layer. None: the positions have no relatives."""
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)
@@ -154,7 +152,6 @@ class _DenseBlock:
 
 
 def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-    """Return attention ``(B, Q, H, D)`` of the first Q positions of ``(B, L, 3, H, D)``."""
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
@@ -234,7 +231,6 @@ class _PackedBlock:
         self.down = [w.contiguous() for w in torch.split(down, half)]
 
     def add_attention(self, x: Tensor, topology: PackedTopology) -> None:
-        """Add attention to nodes ``(T, C)`` in place."""
         qkv_bias, qkv = self.qkv
         projected = torch.addmm(qkv_bias, self.block.norm_attention(x).to(self.dtype), qkv)
         out_bias, out = self.out
@@ -254,6 +250,5 @@ class _PackedBlock:
 
 
 def _prepared(weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return bias and transposed weight, scaled per output channel."""
     factor = torch.ones_like(bias) if scale is None else scale
     return (bias * factor).to(dtype), (weight * factor[:, None]).T.to(dtype).contiguous()

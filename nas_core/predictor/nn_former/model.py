@@ -28,7 +28,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Feed-forward layer with sums over parents and children (BGIFFN, equations 11 to 13), or without if vanilla."""
+    """Feed-forward layer, with sums over parents and children if bidirectional (BGIFFN, equations 11 to 13)."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -79,8 +79,7 @@ class Block(nn.Module):
         return x
 
 
-COSTS = 3
-"""Number of costs of a node: FLOPs, parameters, memory access"""
+COSTS = 3  # number of costs of a node: FLOPs, parameters, memory access
 _LEAST = 1e-9
 _CONSTANT = 1e-3
 
@@ -122,7 +121,7 @@ class LogReadout(nn.Module):
 
 
 def scale_of(values: Tensor) -> Tensor:
-    """Return mean and standard deviation ``(F, 2)`` over networks of F features ``(F, G)``."""
+    """Return the mean and standard deviation ``(F, 2)`` of each row of ``(F, G)``."""
     return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
 
 

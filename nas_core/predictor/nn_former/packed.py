@@ -18,8 +18,7 @@ from nas_core.predictor.device import on_host, to_device
 from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
-LARGEST = 60.0
-"""Maximum score; exponentials of larger ones might overflow in float32."""
+LARGEST = 60.0  # maximum score; exponentials of larger ones might overflow in float32
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ class _Attention(torch.autograd.Function):
         return of_q, of_k, of_v, None, None
 
 
-PACKED_FROM = 64
-"""Minimum mean number of nodes for which graphs are packed."""
+PACKED_FROM = 64  # minimum mean number of nodes for which graphs are packed
 
 
 def packable(config: NNFormerConfig) -> bool:

@@ -11,11 +11,10 @@ from torch import Tensor
 from nas_core.device import uncollected
 from nas_core.predictor.nn_former.batch import Batch
 
-GRAPHED = 512
-"""Number of graphs in a recorded pass."""
+GRAPHED = 512  # number of graphs in a recorded pass
 WARM_UP = 3
+# lock held while recording; a recording synchronises the device, which breaks that of another thread
 _RECORDING = threading.Lock()
-"""Lock held while recording; a recording synchronises the device, which breaks that of another thread."""
 
 
 class RecordedForward:

@@ -18,12 +18,10 @@ from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packable
 from nas_core.predictor.nn_former.recording import GRAPHED
 
-CHUNK_TOKENS = 5000
-"""Nodes and tokens per chunk of :class:`FrozenDense` on a CPU."""
+CHUNK_TOKENS = 5000  # nodes and tokens per chunk of FrozenDense on a CPU
+# nodes per chunk of other models and of packed graphs: on the CPU, and on an accelerator
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
-"""Nodes per chunk of other models and of packed graphs: on the CPU, and on an accelerator."""
-SENT = 16 * 2**20
-"""Bytes of adjacency matrices per transfer to an accelerator."""
+SENT = 16 * 2**20  # bytes of adjacency matrices per transfer to an accelerator
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -35,9 +33,6 @@ class Scorer:
 
     Args:
         precision: fp32, tf32, bf16, fp16, or auto: bf16 if the device supports it, otherwise fp32.
-
-    Raises:
-        ConfigError: the model's device does not support the precision.
     """
 
     @torch.inference_mode()
@@ -51,7 +46,6 @@ class Scorer:
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Return predictions ``(G,)``."""
         if len(graphs) == 1 and self.dense is not None:  # searches ask one by one
             return self.dense(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()

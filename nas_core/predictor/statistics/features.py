@@ -19,14 +19,13 @@ from nas_core.predictor.statistics.operation_features import FEATURES, operation
 
 Array = NDArray[np.float64]
 FAR = 1e9
-MOST_KINDS = 6
-"""Maximum number of operation types for which all sets are used."""
+MOST_KINDS = 6  # maximum number of operation types for which all sets are used
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
     """Return S sets of operation types, as masks ``(S, kinds)``.
 
-    These are all sets, or, for more than :data:`MOST_KINDS` types, single types, all types but one, and all types.
+    These are all sets. For more than six types, they are single types, all types but one, and all types.
 
     Args:
         inner: ascending types of nodes other than input and output.
@@ -42,8 +41,7 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
     return sets
 
 
-MOST_LEVELS = 64
-"""Maximum number of values of an attribute whose values are counted."""
+MOST_LEVELS = 64  # maximum number of values of an attribute whose values are counted
 MOST_COUNTS = 4096
 
 
@@ -91,8 +89,7 @@ def padded(graphs: Graphs, values: NDArray[np.float32], width: int) -> Array:
     return table
 
 
-CELLS = 2**26
-"""Maximum number of values in a table of statistics (512 MiB)."""
+CELLS = 2**26  # maximum number of values in a table of statistics (512 MiB)
 
 
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
@@ -164,11 +161,9 @@ def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np
     return columns
 
 
-FEW = 8
-"""Maximum number of operation indices for which unseen ones have columns too."""
+FEW = 8  # maximum number of operation indices for which unseen ones have columns too
 READ = ("attributes", "shapes", "costs", "static")
-CHUNK = 5_000
-"""Maximum number of graphs per chunk."""
+CHUNK = 5_000  # maximum number of graphs per chunk
 
 
 @dataclass(frozen=True)
@@ -176,7 +171,7 @@ class Vocabulary:
     """Operation types, sets of them, and attribute values, which define the columns of graph statistics."""
 
     kinds: NDArray[np.int64]
-    """``(K,)`` ascending operation indices with own columns; all others share one more type"""
+    """``(K,)`` ascending operation indices that are types; all other operations form one more type"""
     sets: NDArray[np.bool_]
     """``(S, K + 1)`` sets of operation types for statistics of paths"""
     levels: tuple[NDArray[np.float32], ...]
@@ -282,7 +277,7 @@ LAST = 2**31
 
 @dataclass(frozen=True)
 class Description:
-    """Columns of graph statistics: of a prior, of :func:`operation_features`, and of a :class:`Vocabulary`."""
+    """Columns of graph statistics, from a prior, :func:`operation_features` and a :class:`Vocabulary`."""
 
     vocabulary: Vocabulary
     operations: tuple[Operation, ...] | None = None

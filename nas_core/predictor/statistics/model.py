@@ -35,18 +35,13 @@ from nas_core.predictor.statistics.regressions import (
 from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
-COLUMNS = 0.5
-"""Fraction of the statistics in each Gaussian process (random subspaces, Ho 1998)."""
+COLUMNS = 0.5  # fraction of the statistics in each Gaussian process (random subspaces, Ho 1998)
 CHUNK = 50_000
 UNSCALED = TargetScale((), ())
-PRIOR_WEIGHT = 3.0
-"""Number of pseudo-graphs with slope 0 that regularise the weight of a prior."""
-FADES = 100.0
-"""Number of training graphs that halves the weight of a prior."""
-FEW = 64
-"""Maximum number of graphs for which the boosted models are joined into one, to save calls."""
-FOLD_MEMBERS = 2
-"""Maximum number of Gaussian processes, and of boosted models, in the fit for a held-out fold."""
+PRIOR_WEIGHT = 3.0  # number of pseudo-graphs with slope 0 that regularise the weight of a prior
+FADES = 100.0  # number of training graphs that halves the weight of a prior
+FEW = 64  # maximum number of graphs for which the boosted models are joined into one, to save calls
+FOLD_MEMBERS = 2  # maximum number of Gaussian processes, and of boosted models, in the fit for a held-out fold
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,6 @@ class StatisticsModel:
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        """Return predictions as :meth:`predict`, from statistics ``(B, F)``."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:
@@ -211,7 +205,6 @@ class StatisticsModel:
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
-    """Return the index in ``description.groups`` of the columns of a Gaussian process."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
 

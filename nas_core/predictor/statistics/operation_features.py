@@ -14,8 +14,7 @@ from nas_core.graph import GraphError, Graphs, Operation, described
 from nas_core.graph.io_nodes import open_ended, with_ends
 
 Array = NDArray[np.float64]
-CHANNELS = 32
-"""Assumed number of channels, for the number of weights of depth-wise relative to full convolutions."""
+CHANNELS = 32  # assumed number of channels, for the number of weights of depth-wise relative to full convolutions
 QUANTITIES = (
     "convolutions", "weights", "receptive field", "spatial", "pooling", "identities", "average pooling", "halvings",
     "doublings",
@@ -181,11 +180,7 @@ _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("recep
 
 
 def operation_features(graphs: Graphs) -> Array:
-    """Return the features ``(G, F)`` of graphs that :data:`FEATURES` names.
-
-    Raises:
-        GraphError: the graphs have no descriptions of operations.
-    """
+    """Return the features ``(G, F)`` of graphs that :data:`FEATURES` names."""
     if graphs.operations is None:
         raise GraphError(
             "the graphs have no descriptions of their operations; use a reader of a benchmark, or add them with"

@@ -20,12 +20,10 @@ from nas_core.errors import DataError
 from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
-CLIP = 5.0
-"""Maximum absolute value of standardised statistics."""
+CLIP = 5.0  # maximum absolute value of standardised statistics
+# factor for exp(-d² / 2) as a power of 2; torch's exp2 is faster than exp on most processors
 HALVES = -0.5 / math.log(2)
-"""Factor for exp(-d² / 2) as a power of 2; torch's exp2 is faster than exp on most processors."""
-ROWS, POINTS = 2048, 256
-"""Graphs and training points of a kernel block."""
+ROWS, POINTS = 2048, 256  # graphs and training points of a kernel block
 
 
 def tensors_of(part: Any) -> dict[str, Tensor]:
@@ -33,12 +31,9 @@ def tensors_of(part: Any) -> dict[str, Tensor]:
 
 
 STEPS, RATE = 150, 0.05
-LARGEST = 600
-"""Maximum number of training graphs for the fit of length scales."""
-MOST = 5000
-"""Maximum number of training graphs for predictions; of more, a random subset."""
-PRIOR = 4.0
-"""Precision of the normal prior on logarithms of length scales."""
+LARGEST = 600  # maximum number of training graphs for the fit of length scales
+MOST = 5000  # maximum number of training graphs for predictions; of more, a random subset
+PRIOR = 4.0  # precision of the normal prior on logarithms of length scales
 NOISE = 1e-6
 
 
@@ -100,7 +95,6 @@ def _kernel(points: Tensor, variances: Tensor) -> Tensor:
 
 
 def _near(points: Tensor, inner: Tensor) -> Tensor:
-    """Return squared exponentials ``(G, G)`` of distances, from inner products ``(G, G)``."""
     lengths = points.square().sum(1)
     distances = (lengths[:, None] + lengths).sub_(inner, alpha=2).clamp_(min=0)
     return distances.mul_(HALVES).exp2_()
@@ -184,7 +178,6 @@ class KernelSums:
 
     @torch.inference_mode()
     def __call__(self, statistics: Array) -> Array:
-        """Return posterior means ``(P, B)`` from all statistics ``(B, F)``."""
         means = np.empty((len(self.points), len(statistics)))
         for start in range(0, len(statistics), ROWS):
             means[:, start : start + ROWS] = self._means(torch.from_numpy(statistics[start : start + ROWS])).numpy()
@@ -200,7 +193,6 @@ class KernelSums:
         return torch.stack([self._sums(i, inputs[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
 
     def _sums(self, process: int, inputs: Tensor) -> Tensor:
-        """Return the weighted sums of squared exponentials ``(B,)`` of one Gaussian process, block by block."""
         count = self.points.shape[-1]
         total = torch.zeros(len(inputs), 1)
         for start in range(0, count, POINTS):
@@ -289,13 +281,10 @@ def _parts(text: str) -> tuple[str, str, str]:
     return text[:first], text[first:last], text[last:]
 
 
-PENALTIES = np.logspace(-6, 4, 41)
-"""Ridge penalties, relative to the mean square of the columns"""
-SHARPNESS = 0.25
-"""Exponent of the errors in the weights of candidate regressions, per graph."""
+PENALTIES = np.logspace(-6, 4, 41)  # ridge penalties, relative to the mean square of the columns
+SHARPNESS = 0.25  # exponent of the errors in the weights of candidate regressions, per graph
 # Chosen on latencies of 10 and 50 graphs on four devices of NAS-Bench-201 and seven of FBNet.
-LEAST = 1 / 3
-"""Minimum prediction for positive targets, as a fraction of the smallest target."""
+LEAST = 1 / 3  # minimum prediction for positive targets, as a fraction of the smallest target
 
 
 @dataclass(frozen=True)
@@ -319,7 +308,7 @@ class Additive:
         leave-one-out errors (Golub, Heath and Wahba 1979). Graphs of equal counts are held out together.
 
         Args:
-            first: number of columns that also form a regression of their own, as do the others; 0: none.
+            first: number of columns that form a separate regression, as do the others; 0: none.
         """
         targets = scale.restore(learned)
         positive = bool(targets.min() > 0)
@@ -349,7 +338,6 @@ def _columns(count: int, first: int) -> list[slice]:
 
 
 def _shares(errors: Array, exponent: float) -> Array:
-    """Return weights ``(K,)`` with sum 1 that decrease with errors ``(K,)``."""
     logarithms = -exponent * np.log(np.maximum(errors, 1e-9 * max(float(errors.max()), 1e-300)))
     shares = np.exp(logarithms - logarithms.max())
     return np.asarray(shares / shares.sum())

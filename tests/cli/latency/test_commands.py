@@ -37,8 +37,8 @@ def measured(tmp_path_factory):
 def test_collect_fit_check(measured, tmp_path, capsys):
     code, out, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
     assert code == 0
-    assert "coverage %  measurements inside its 90 % interval; about 90 is expected" in out
-    assert "warning: these figures come from only 5 measurements; measure more architectures" in err
+    assert "coverage %  measurements inside the 90 % prediction interval; about 90 is expected" in out
+    assert "warning: the metrics come from only 5 measurements; measure more architectures" in err
     assert all(word in out for word in ("MAPE", "R2", "tau", "coverage", "held out"))
     space = get_space("hat_small")
     model = load_latency_model(tmp_path / "m.json", "genes", space)
@@ -78,7 +78,7 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
 def test_mlp_model(measured, tmp_path, capsys):
     small = ["--set", "hidden=8", "--set", "layers=1", "--set", "steps=20"]
     code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp", *small)
-    assert code == 0 and "warning: these figures come from only 5 measurements" in err
+    assert code == 0 and "warning: the metrics come from only 5 measurements" in err
     assert all(line.startswith("warning: ") for line in err.splitlines())
     model = load_latency_model(tmp_path / "m.npz")
     assert (model.name, model.config.hidden, model.config.steps) == ("mlp", 8, 20)

@@ -33,18 +33,17 @@ from nas_core.locks import file_lock
 from nas_core.optional import require
 from nas_core.progress import counted
 
+# settings of the reference network, a GoogLeNet with small and large layers
 _REFERENCE = {
     "resolution": 192,
     "stem": [32, 32, 96],
     "large_kernel": 5,
     "stages": [[[32, 48, 64, 8, 16, 16]] * 2, [[96, 48, 104, 8, 24, 32]] * 2, [[128, 80, 160, 16, 64, 64]]],
 }
-"""Settings of the reference network, a GoogLeNet with small and large layers."""
 _FIRST_PASSES = 20
 _MOST_BROKEN = 30
 _MOST_DRAWS = 50
-_AGREE = 0.02
-"""Maximum relative difference between the outputs of two runtimes."""
+_AGREE = 0.02  # maximum relative difference between the outputs of two runtimes
 _FEW_PASSES = 3
 
 _RANGES = {
@@ -85,16 +84,12 @@ class PlannedNetwork(NamedTuple):
     """Family and number, such as vgg_0007."""
     family: Family
     settings: Settings
-    """Settings as read from JSON."""
 
 
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
     """Return ``count`` distinct random networks for a seed, from each family in turn.
 
     Each has a random batch size up to ``most_batch``, unless its family has a fixed one.
-
-    Raises:
-        ConfigError: a family gave no new network in 50 draws.
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1")
@@ -203,10 +198,6 @@ def remeasure_networks(
 
     Returns:
         Second / first latency of the networks by runtime, both relative to the reference network.
-
-    Raises:
-        ConfigError: the latencies of the folder were published, or measured on another machine.
-        DataError: the folder has fewer networks, or no network can be measured.
     """
     dataset = NetworkSet.read(path)
     if source := dataset.settings.get("source"):
@@ -317,7 +308,6 @@ def _visited(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, LoadedNetwork | str]]:
-    """Measure networks in turn, and yield each with its measurements or the reason of a failure."""
     outcomes: dict[str, LoadedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:

@@ -15,10 +15,8 @@ from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 from nas_core.optional import require
 
 OPSET = 17
-KEPT = 1024
-"""Maximum number of elements of an integer tensor that stays in the file; operators need some as shapes."""
-KEPT_FLOATS = 16
-"""Maximum number of elements of a floating-point constant that stays in the file."""
+KEPT = 1024  # maximum number of elements of an integer tensor that stays in the file; operators need some as shapes
+KEPT_FLOATS = 16  # maximum number of elements of a floating-point constant that stays in the file
 ABSENT = "weights-left-out.bin"
 """External file of the removed weights in the ONNX file; it does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")

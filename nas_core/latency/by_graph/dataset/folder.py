@@ -34,8 +34,7 @@ _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 
 TABLES = ("gt_stage.txt", "gt.txt")
 """Names of NNLQP's table, in order of preference."""
-_WITH_STAGE = 7
-"""Number of cells in a row with train or test."""
+_WITH_STAGE = 7  # number of cells in a row with train or test
 
 _log = logging.getLogger(__name__)
 
@@ -76,11 +75,7 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read a folder of measured networks.
-
-        Raises:
-            DataError: the folder is missing or damaged.
-        """
+        """Read a folder of measured networks."""
         journal = Path(path) / JOURNAL
         header, *rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
         try:
@@ -124,11 +119,7 @@ class NetworkSet:
         return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
-        """Return the rows of measured networks.
-
-        Raises:
-            ConfigError: the runtime was not measured.
-        """
+        """Return the rows of measured networks."""
         if runtime not in self.reference_ms:
             raise ConfigError(
                 f"{self.path} was not measured in runtime {runtime!r}; expected {' or '.join(self.reference_ms)}"
@@ -159,10 +150,6 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
 
     Latencies are corrected for changes of machine speed. The last tenth of each family is held out. The graphs are
     cached in the file ``graphs-RUNTIME.npz`` in the folder.
-
-    Raises:
-        DataError: the folder is damaged, or has no measured network.
-        ConfigError: the networks were not measured in this runtime.
     """
     dataset = NetworkSet.read(folder)
     rows = dataset.measured(runtime)
@@ -213,9 +200,6 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     Args:
         path: folder of ``nas-ext latency dataset``, folder of NNLQP, or .npz file of :meth:`NetworkLatencies.save`.
         runtime: runtime of the latencies, if the folder has several.
-
-    Raises:
-        DataError: the path is missing or is none of these.
     """
     source = Path(path)
     if (source / JOURNAL).exists():
@@ -248,11 +232,7 @@ class NnlqpRow(NamedTuple):
 
 
 def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
-    """Read NNLQP's table ``gt.txt`` or ``gt_stage.txt``.
-
-    Raises:
-        DataError: a row is malformed, or the table is empty.
-    """
+    """Read NNLQP's table ``gt.txt`` or ``gt_stage.txt``."""
     lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
     cells = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
     if not cells:
@@ -273,11 +253,7 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
 
 
 def read_nnlqp(folder: str | Path) -> NetworkLatencies:
-    """Read the graphs and latencies of NNLQP, which takes minutes. Networks that cannot be read are skipped.
-
-    Raises:
-        DataError: there is no table, a row is malformed, or no network can be read.
-    """
+    """Read the graphs and latencies of NNLQP, which takes minutes. Networks that cannot be read are skipped."""
     root = Path(folder)
     rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))
     read: list[tuple[NnlqpRow, Graph]] = []

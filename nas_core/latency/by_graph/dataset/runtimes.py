@@ -118,11 +118,7 @@ def provider_options(timing: TimingConfig) -> dict[str, str]:
 
 
 def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, Any]:
-    """Return the version of onnxruntime if it is among the runtimes.
-
-    Raises:
-        ConfigError: a runtime is unknown, or onnxruntime does not support the timing settings.
-    """
+    """Raise a ConfigError for an unsupported runtime; return the version of onnxruntime if it is one of them."""
     for name in runtimes:
         if name not in RUNTIMES:
             raise unknown_choice("runtime", name, RUNTIMES)

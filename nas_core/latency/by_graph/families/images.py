@@ -147,6 +147,8 @@ def _build_squeezenet(settings: Settings) -> Built:
     return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
 
 
+# channels of each inception module by stage (Szegedy et al., CVPR 2015): 1x1 branch, reduction and output of the 3x3
+# branch, the same of the 5x5 branch, pooling branch
 _INCEPTIONS = (
     ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64)),
     (
@@ -157,8 +159,6 @@ _INCEPTIONS = (
     ),
     ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
 )
-"""Channels of each inception module by stage (Szegedy et al., CVPR 2015): 1x1 branch, reduction and output of the 3x3
-branch, the same of the 5x5 branch, pooling branch."""
 
 
 def _sample_googlenet(rng: np.random.Generator) -> Settings:
@@ -209,8 +209,6 @@ GOOGLENET = Family("googlenet", "inception modules: number, width of every branc
 
 
 class _Cell(nn.Module):
-    """NAS-Bench-201 cell with four states."""
-
     def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
         super().__init__()
         self.edges = [(begin, end, CHOICES[op]) for (begin, end), op in zip(STATES, ops, strict=True)]

@@ -33,9 +33,6 @@ def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
 
     Args:
         names: names in a list or separated by commas; ``all``: every family whose framework is installed.
-
-    Raises:
-        UnknownChoiceError: a family is unknown.
     """
     families = network_families()
     usable = {name: family for name, family in families.items() if isinstance(family, Family)}

@@ -14,16 +14,13 @@ from nas_core.latency.by_graph.families.family import Built, Family, Settings, d
 from nas_core.space import Architecture, SearchSpace, translation_space, with_attention
 
 _WORDS = 2000
-_FIRST_WORD = 4
-"""First token index after fairseq's special symbols."""
+_FIRST_WORD = 4  # first token index after fairseq's special symbols
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
-_LONGEST = 80
-"""Longest sentence, in tokens."""
-_MOST_PAST = 60
-"""Longest prefix of a decoder step, in tokens."""
+_LONGEST = 80  # longest sentence, in tokens
+_MOST_PAST = 60  # longest prefix of a decoder step, in tokens
 _MOST_ROWS = 8
 
 

@@ -29,8 +29,8 @@ from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
 _UNKNOWN_FAMILY = "unknown"
-_PER_WORKER = 100
-"""Networks per worker process; torch keeps memory of each traced network."""
+_PER_WORKER = 100  # networks per worker process; torch keeps memory of each traced network
+# names of each column, here and in timm's benchmark-infer-*.csv; the last three are optional
 _COLUMNS = {
     "model": ("model",),
     "img_size": ("img_size", "infer_img_size"),
@@ -40,7 +40,6 @@ _COLUMNS = {
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Names of each column, here and in timm's ``benchmark-infer-*.csv``; the last three are optional."""
 _COSTS = ("params_m", "gmacs", "macts")
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
@@ -83,9 +82,6 @@ def read_published(path: str | Path, device: str | None = None) -> dict[str, lis
 
     Returns:
         Networks by device, in the order of the file.
-
-    Raises:
-        DataError: a column is missing, a cell is not a number above 0, or a network is repeated.
     """
     reader = csv.DictReader(io.StringIO(_text(path), newline=""))
     header = reader.fieldnames or []
@@ -140,8 +136,8 @@ class NetworkSource(Protocol):
     name: str
     version: str
     opener: Opener
-    """Importable function that each worker calls once; it calls
-    :func:`nas_core.latency.by_graph.published.export.exporting` with its keyword arguments and a ``build``."""
+    """Importable function with the arguments of :func:`nas_core.latency.by_graph.published.export.exporting` except
+    ``build``, which returns the result of ``exporting``."""
 
 
 def network_source(name: str) -> NetworkSource:
@@ -203,7 +199,7 @@ def collect_published(
     config, folder = config or PublishedConfig(), Path(path)
     require("onnx", "exporting networks", "onnx")
     if device is None and len(table) > 1:
-        raise ConfigError(f"the table has measurements of {', '.join(table)}; give one with --device")
+        raise ConfigError(f"the table has measurements of {', '.join(table)}; give one of them with --device")
     name = next(iter(table)) if device is None else device
     if name not in table:
         raise unknown_choice("device of the table", name, table)

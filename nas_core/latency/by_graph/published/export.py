@@ -26,21 +26,19 @@ from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_nam
 from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
-_SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
-"""Tolerances for published parameter counts: relative, and in millions."""
+_SAME_PARAMS, _ROUNDED_M = 0.01, 0.011  # tolerances for published parameter counts: relative, and in millions
+# pairs (any batch, constant folding) of options, in the order of the attempts
 _WAYS = ((True, True), (True, False), (False, True), (False, False))
-"""Pairs (any batch, constant folding) of options, in the order of the attempts."""
 # Folding fails if a shape depends on a weight's shape, as with weights that are standardised in each pass.
-_TILL_KILLED = 3
-"""Multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code."""
+_TILL_KILLED = 3  # multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
+# value of the first parameter, and increment per parameter; the exporter would merge equal parameters
 _VALUE, _STEP = 1e-2, 1e-6
-"""Value of the first parameter, and increment per parameter; the exporter would merge equal parameters."""
 _BATCH, _OUTPUT = "batch", "output"
 
 
 class NamedNetwork(NamedTuple):
-    """Published network."""
+    """Published network, with the function that builds it."""
 
     family: str
     """Python module of its code."""
@@ -87,7 +85,7 @@ def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nod
     start = time.perf_counter()
     content, read = _exported(network, item)
     if len(read.graph) > max_nodes:
-        raise NasExtError(f"its graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
+        raise NasExtError(f"the graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
     write_atomic(folder / f"{item['name']}.onnx", content)
     return {
         "seconds": time.perf_counter() - start,
@@ -123,7 +121,7 @@ def _reason(error: Exception, most_memory_gb: float | None) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
         limit = "there is" if most_memory_gb is None else f"{most_memory_gb:g} GB"
-        return f"it takes more memory than {limit}"
+        return f"the export takes more memory than {limit}"
     return text[:300] if isinstance(error, NasExtError) else f"{type(error).__name__}: {text[:300]}"
 
 
@@ -142,7 +140,7 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
-        raise NasExtError(f"it takes longer than {seconds:g} s")
+        raise NasExtError(f"the export takes longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -195,7 +193,7 @@ def _shares_memory(tensor: Tensor) -> bool:
 def exported_without_weights(
     network: nn.Module, inputs: Sequence[Tensor], batch: int = 1, folding: bool = True, any_batch: bool = True
 ) -> bytes:
-    """Export a network without its weights, with the graph of ``without_weights(exported(network, inputs))``.
+    """Export a network to ONNX without its weights. The graph is that of :func:`exported`.
 
     Args:
         batch: batch size in the file.

@@ -53,7 +53,7 @@ def test_rows(folder: Path) -> None:
     errors = {row["settings"]["model"]: row["error"] for row in networks.rows if "error" in row}
     assert sorted(errors) == BROKEN
     assert errors["lost"] == "model 'lost' does not exist (tiny 1.0)"
-    assert errors["greedy"] == "it takes more memory than 8 GB (tiny 1.0)"
+    assert errors["greedy"] == "the export takes more memory than 8 GB (tiny 1.0)"
     assert "linalg_eigvals" in errors["foreign"] and "\n" not in errors["foreign"]
 
 
@@ -82,7 +82,7 @@ def test_what_does_not_fit_the_folder(folder: Path) -> None:
 def test_limits_of_one_network(tmp_path: Path) -> None:
     item = {"name": "n", "img_size": 16, "batch_size": 1}
     export = exporting(build, str(tmp_path), 1, None, 3)
-    assert export({**item, "model": "sleeper"}) == {"family": "sleeper", "error": "it takes longer than 1 s"}
+    assert export({**item, "model": "sleeper"}) == {"family": "sleeper", "error": "the export takes longer than 1 s"}
     patient = exporting(build, str(tmp_path), 60, None, 3)
     assert "nodes, more than max_nodes = 3" in patient({**item, "model": "conv8"})["error"]
     other = patient({**item, "model": "conv8", "params_m": 0.5})
