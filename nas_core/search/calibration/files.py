@@ -128,7 +128,7 @@ def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     value = results.get(metric)
     if value is None:
         why = f"; its training failed ({record['error']})" if record.get("error") else ""
-        raise DataError(f"{line} has no {metric}{why}; add the result, or remove the line")
+        raise DataError(f"{line} has no {metric} yet{why}; add the result, or remove the line")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise DataError(f"{line} has {metric} {str(value)[:40]!r}; expected a number")
     return float(value)
