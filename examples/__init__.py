@@ -1,1 +1,1 @@
-"""One folder per job; each is run by a test."""
+"""Examples; each is run by a test."""

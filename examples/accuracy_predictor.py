@@ -1,7 +1,7 @@
-"""Predict the accuracy of NAS-Bench-201's cells from a few: `python examples/accuracy_predictor.py [--table FILE]`.
+"""Predict the accuracy of NAS-Bench-201 cells: `python examples/accuracy_predictor.py [--table FILE]`.
 
-FILE has a JSON object in each line: {"architecture": "|nor_conv_3x3~0|+|..", "accuracy": 0.91}, fractions of 1, from
-your copy of the benchmark. Without one, a formula replaces trained networks. Prints Kendall's tau on held-out cells.
+FILE contains one JSON object per line: {"architecture": "|nor_conv_3x3~0|+|..", "accuracy": 0.91}. Without FILE,
+accuracies are computed by a formula. Prints Kendall's tau on held-out cells.
 """
 
 import argparse
@@ -21,10 +21,10 @@ def by_formula(count):
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--table", help="JSON Lines of cells with their accuracies; default: a formula")
-parser.add_argument("--learn", type=int, default=100, help="cells to learn from; the others judge")
+parser.add_argument("--table", help="file of cells with accuracies in [0, 1]; default: a formula")
+parser.add_argument("--learn", type=int, default=100, help="number of training cells; the others are held out")
 parser.add_argument(
-    "--recipe", default="statistics", help="of 'nas-ext lab predictor train'; best: NN-Former too, slower"
+    "--recipe", default="statistics", help="recipe of 'nas-ext lab predictor train', such as best (slower)"
 )
 args = parser.parse_args()
 if args.table:

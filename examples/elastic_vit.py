@@ -1,7 +1,7 @@
-"""Compress a trained ViT to half its size: `python examples/elastic_vit.py`, which writes elastic_vit.pt.
+"""Compress a trained ViT of timm to half its size: `python examples/elastic_vit.py`, which writes elastic_vit.pt.
 
-A tiny ViT of timm is trained on generated images (the class is the dominant colour). It becomes the largest network of
-a supernet and its teacher; the best of 20 subnets below half of its parameters is extracted.
+The ViT, trained on generated images, is converted to a supernet and used as its teacher. The best of 20 subnets with
+at most half of the parameters is extracted.
 """
 
 import timm

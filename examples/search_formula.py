@@ -1,7 +1,7 @@
 """Search your own space for the minimum of a formula: `python examples/search_formula.py [FOLDER]`.
 
-An invented network has one to four layers of three widths and a kind of activation. Its "error" falls and its "latency"
-grows with its size; evolution searches the lowest error within 30 ms. The same FOLDER resumes the search.
+Formulas compute the "error" and the "latency" of a network. Evolution searches the lowest error within 30 ms. A search
+with the same FOLDER is resumed.
 """
 
 import sys

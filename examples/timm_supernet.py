@@ -1,7 +1,7 @@
-"""A supernet of image networks, from training to a small timm model: `python examples/timm_supernet.py [FOLDER]`.
+"""Train an image supernet and extract a small timm model: `python examples/timm_supernet.py [FOLDER]`.
 
-Trains on generated images (the class is the dominant colour), each update another subnet; chooses the best of 20
-below half a million parameters; extracts it; loads it as a timm model. `python -m timm_ext.train` is for your images.
+Trains on generated images, evaluates 20 subnets of at most 0.5 million parameters, and loads the best one with timm.
+For your images use `python -m timm_ext.train`.
 """
 
 import sys

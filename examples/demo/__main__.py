@@ -1,7 +1,6 @@
-"""From a parallel corpus to fast translation models; every stage is a command that you could type yourself.
+"""Run the commands of fairseq and nas-ext from a parallel corpus to fast translation models.
 
-``make demo``, or ``python -m examples.demo --out runs/demo``. The same command again goes on after an interruption.
-``--data`` takes a folder of ``fairseq-preprocess`` in place of the built-in corpus.
+``make demo``, or ``python -m examples.demo --out runs/demo``. Run it again to resume after an interruption.
 """
 
 from __future__ import annotations
@@ -29,30 +28,25 @@ from nas_core.progress import SlowWork, duration
 from nas_core.space import Architecture, get_space
 
 PAIRS = {"test": 1 / 32, "valid": 1 / 40, "train": 1.0}
-"""Sentence pairs of each split, as shares of those of the training."""
+"""Split -> number of sentence pairs, relative to the training split."""
 CPU = [] if torch.cuda.is_available() else ["--cpu"]
 CLOCK = ["--clock", "cpu"] if CPU else ["--device", "cuda"]
 SPACE = get_space("hat_small")
 
 
 class Stages:
-    """Commands in order, each stage with a log of its name; stages that are done are skipped."""
+    """Runner of stages (groups of commands) with log files; finished stages are skipped."""
 
     def __init__(self, out: Path) -> None:
         self.folder = out / "logs"
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def log(self, name: str) -> str:
-        """Return what the commands of a stage have printed so far."""
         path = self.folder / f"{name}.log"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def run(self, name: str, title: str, done: bool, *commands: list[object], updates: int = 0) -> None:
-        """Run the commands of a stage, and report how far each one is.
-
-        Raises:
-            SystemExit: a command failed.
-        """
+        """Run the commands of a stage, unless it is ``done``; exit if a command fails."""
         print(title, flush=True)
         begun = time.monotonic()
         for program, *options in () if done else commands:
@@ -82,14 +76,14 @@ def write_corpus(folder: Path, pairs: int) -> None:
 
 
 def latency_limits(model: Path, count: int) -> list[float]:
-    """Return limits in ms, evenly spread between the smallest and the largest architecture."""
+    """Return limits in ms, evenly spaced between the latencies of the smallest and the largest architecture."""
     latency = load_latency_model(model, "genes", SPACE)
     low, high = (float(ms) for ms in latency.predict([SPACE.smallest(), SPACE.largest()]))
     return [round(limit, 1) for limit in np.linspace(low, high, count + 2)[1:-1].tolist()]
 
 
 def networks(out: Path) -> Iterator[dict[str, Any]]:
-    """Yield the smallest, the finalists and the largest network: name, key, genes and measured milliseconds."""
+    """Yield name, key, genes and measured latency of the smallest network, the search results, and the largest."""
     measured = [json.loads(line) for line in (out / "latency.jsonl").read_text(encoding="utf-8").splitlines()[1:3]]
     finalists = read_json(out / "search" / "finalists.json")["finalists"]
     rows = [(" ".join(row["best_of"]), row, row["measured"]) for row in finalists if row["best_of"]]
@@ -100,13 +94,13 @@ def networks(out: Path) -> Iterator[dict[str, Any]]:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/demo"))
-    parser.add_argument("--data", type=Path, help="folder of fairseq-preprocess")
-    parser.add_argument("--pairs", type=int, default=16_000, help="sentence pairs of the built-in corpus")
-    parser.add_argument("--updates", type=int, default=1000, help="of the supernet's training")
-    parser.add_argument("--samples", type=int, default=60, help="architectures whose latency is measured")
-    parser.add_argument("--repeats", type=int, default=10, help="timed passes of each latency measurement")
-    parser.add_argument("--population", type=int, default=24, help="architectures in a generation of the search")
-    parser.add_argument("--limits", type=int, default=3, help="latency limits of the search")
+    parser.add_argument("--data", type=Path, help="folder of fairseq-preprocess; default: a synthetic corpus")
+    parser.add_argument("--pairs", type=int, default=16_000, help="number of sentence pairs of the synthetic corpus")
+    parser.add_argument("--updates", type=int, default=1000, help="number of updates of the supernet's training")
+    parser.add_argument("--samples", type=int, default=60, help="number of architectures whose latency is measured")
+    parser.add_argument("--repeats", type=int, default=10, help="number of timed passes per latency measurement")
+    parser.add_argument("--population", type=int, default=24, help="population size of the search")
+    parser.add_argument("--limits", type=int, default=3, help="number of latency limits of the search")
     args = parser.parse_args(argv)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     out, data, stages = args.out, args.data or args.out / "bin", Stages(args.out)

@@ -1,7 +1,7 @@
-"""Translate with an exported model: onnxruntime and NumPy, nothing else.
+"""Translate with an exported model, with onnxruntime and NumPy only.
 
-``nas-ext export --checkpoint subnet.pt --out exported`` makes the folder. Input is what the model was trained on:
-tokens separated by spaces, a sentence per line (after the same word pieces, as in fairseq's ``--input``).
+The folder is written by ``nas-ext export --checkpoint subnet.pt --out exported``. Input is one sentence per line, with
+tokens (or subwords) separated by spaces.
 
     echo "a man is riding a bike ." | python greedy_onnx.py exported [--beam 4]
 """
@@ -16,7 +16,7 @@ import onnxruntime
 
 
 class Translator:
-    """The two parts of an exported model, and its dictionaries."""
+    """Exported translation model, with its dictionaries."""
 
     def __init__(self, folder, threads=1):
         folder = Path(folder)
@@ -34,30 +34,28 @@ class Translator:
         self.numbers = {word: number for number, word in enumerate(self.source)}
 
     def _words(self, folder, side):
-        """Return the tokens; the first few are special."""
         lines = (folder / self.model["dictionaries"][side]).read_text(encoding="utf-8").split("\n")
         special = [""] * self.model["dictionary_first_index"]
         return special + [line.rsplit(" ", 1)[0] for line in lines if line]
 
     def encode(self, sentences):
-        """Encode lists of token numbers, padded on the right; return what each step reads."""
+        """Encode sentences, given as lists of token indices; return the inputs of the decoder."""
         longest = max(len(sentence) for sentence in sentences)
         if longest > self.model["limits"]["source"]:
-            raise ValueError(f"a sentence has {longest} tokens; this model reads {self.model['limits']['source']}")
+            raise ValueError(f"a sentence has {longest} tokens; expected at most {self.model['limits']['source']}")
         tokens = np.full((len(sentences), longest), self.pad, np.int64)
         for row, sentence in zip(tokens, sentences, strict=True):
             row[: len(sentence)] = sentence
         return dict(zip(self.model["memory"], self.encoder.run(None, {"tokens": tokens}), strict=True))
 
     def start(self, batch):
-        """Return the caches before the first step."""
         return {
             cache["input"]: np.zeros([batch if dim == "batch" else dim for dim in cache["start"]], np.float32)
             for cache in self.model["caches"]
         }
 
     def step(self, tokens, position, memory, caches):
-        """Return log-probabilities (B, V) of the next token, and the next caches."""
+        """Return log-probabilities (batch, vocabulary) of the next token, and the updated caches."""
         inputs = {"token": tokens, "position": np.array(position, np.int64), **memory, **caches}
         out = dict(zip(self.outputs, self.decoder.run(None, inputs), strict=True))
         scores = out["log_probs"]
@@ -67,7 +65,7 @@ class Translator:
         return scores, {cache["input"]: out[cache["output"]] for cache in self.model["caches"]}
 
     def greedy(self, sentences, longest=200):
-        """Return the token numbers of each translation, without the end of the sentence."""
+        """Return translations by greedy decoding, as lists of token indices."""
         memory, caches = self.encode(sentences), self.start(len(sentences))
         tokens = np.full(len(sentences), self.eos, np.int64)
         unfinished, outputs = list(range(len(sentences))), [[] for _ in sentences]
@@ -86,7 +84,7 @@ class Translator:
         return [[token for token in tokens if token != self.eos] for tokens in outputs]
 
     def beam(self, sentence, width=4, longest=200, power=1.0):
-        """Return the best translation by the mean log-probability (the sum over the length to ``power``)."""
+        """Return the translation by beam search with the highest log-probability / length ** ``power``."""
         memory, caches = _rows(self.encode([sentence]), [0] * width), self.start(width)
         tokens, sums = np.full(width, self.eos, np.int64), np.array([0.0] + [-np.inf] * (width - 1))
         paths, done = [[] for _ in range(width)], []
@@ -125,8 +123,8 @@ def _rows(tensors, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="written by nas-ext export")
-    parser.add_argument("--beam", type=int, default=1, help="1: greedy")
+    parser.add_argument("folder", help="folder written by nas-ext export")
+    parser.add_argument("--beam", type=int, default=1, help="beam size; 1: greedy decoding")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     translator = Translator(arguments.folder, arguments.threads)

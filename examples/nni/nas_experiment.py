@@ -1,7 +1,6 @@
-"""Searches of nas-ext as strategies of NNI's NasExperiment, within a limit: ``python examples/nni/nas_experiment.py``.
+"""Use search strategies of nas-ext in NNI's NasExperiment: ``python examples/nni/nas_experiment.py``.
 
-The model space is the translation space ``hat_small``; any model space of NNI works. A formula replaces training and
-validation, so that the example takes seconds: replace :func:`evaluate`.
+The model space is the translation space ``hat_small``. A formula replaces training and validation.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "multi-objective": {"iterations": 4, "population": 15},
     "random": {},
 }
-"""Any of 'nas-ext search --help', with its options; multi-objective weighs the metric against what is limited."""
+"""Strategy of 'nas-ext search --help' -> its options."""
 
 
 def quality(architecture: Architecture) -> float:
-    """Made up: wide and deep is good, the first layers of the decoder most of all."""
+    """Return the result of a formula that replaces training and validation."""
     widths = architecture.numbers("decoder.ffn_dim")
     deep = architecture.number("decoder.layers") + 0.2 * len(architecture.numbers("encoder.ffn_dim"))
     return deep + sum(width / 512 / (layer + 1) for layer, width in enumerate(widths))
 
 
 def evaluate(model: Any) -> None:
-    """What NNI calls for each model; larger is better."""
+    """Evaluate a model and report the metric to NNI; larger is better."""
     nni.report_final_result(quality(model.architecture))
 
 
 class Parameters(Profiler):  # type: ignore[misc]
-    """Millions of parameters; NNI's FlopsProfiler, NumParamsProfiler or nni_ext.PredictorProfiler go in its place."""
+    """Profiler that returns the number of parameters in millions."""
 
     def __init__(self, model_space: Any) -> None:
         super().__init__(model_space)
@@ -54,7 +53,7 @@ class Parameters(Profiler):  # type: ignore[misc]
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", choices=STRATEGIES, default="evolution")
-    parser.add_argument("--models", type=int, default=60, help="evaluations at most")
+    parser.add_argument("--models", type=int, default=60, help="largest number of evaluated models")
     parser.add_argument("--max-params-m", type=float, default=0.8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/nas_experiment"))

@@ -1,1 +1,1 @@
-"""The papers' settings as files: one YAML per paper and data set, whose steps are commands you could type yourself."""
+"""Recipes: YAML files with the commands of a paper's experiment."""

@@ -1,6 +1,6 @@
-"""``python -m examples.papers NAME DATA=..``: a paper's experiment, from its supernet to its last figure.
+"""``python -m examples.papers NAME DATA=..``: run the experiment of a paper.
 
-Finished steps are skipped; an interrupted step resumes.
+Finished steps are skipped, and an interrupted step is resumed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from nas_core.options import read_pairs
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m examples.papers",
-        description="The papers' settings, as commands that are run one after the other.",
-        epilog="Words after -- are added to the one --step that is run, e.g. -- --max-update 100 --cpu.",
+        description="Run the commands of a paper's experiment one after another.",
+        epilog="Options after -- are added to the command of --step, such as -- --max-update 100 --cpu.",
     )
-    parser.add_argument("name", nargs="?", help="an experiment, or a YAML file of your own; without it, the list")
-    parser.add_argument("values", nargs="*", metavar="VARIABLE=VALUE", help="variables, e.g. DATA=wmt14_bin OUT=run")
-    parser.add_argument("--list", action="store_true", help="list the experiments (as without a name)")
-    parser.add_argument("--show", action="store_true", help="print the file, with the source of each value")
-    parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run this step alone; repeatable")
+    parser.add_argument("name", nargs="?", help="name of an experiment, or a YAML file; default: list the experiments")
+    parser.add_argument("values", nargs="*", metavar="VARIABLE=VALUE", help="variables, such as DATA=wmt14_bin OUT=run")
+    parser.add_argument("--list", action="store_true", help="list the experiments")
+    parser.add_argument("--show", action="store_true", help="print the YAML file of the experiment")
+    parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run only this step; repeatable")
     parser.add_argument("--dry-run", action="store_true", help="print the commands instead of running them")
     return parser
 
@@ -40,17 +40,19 @@ def run(
     extra: Sequence[str] = (),
     dry: bool = False,
 ) -> None:
-    """Run named steps, or all.
+    """Run steps of an experiment.
 
-    Raises:
-        NasExtError: an unknown step or variable, a variable without a value, a step that was done with other settings,
-            or a command that failed.
+    Args:
+        settings: variable -> value.
+        names: steps to run; default: all that are not optional.
+        extra: further options of the command of a single step.
+        dry: print the commands instead of running them.
     """
     for name in names:
         if name not in experiment.steps:
             raise unknown_choice(f"step of {experiment.name}", name, experiment.steps)
     if extra and len(names) != 1:
-        raise ConfigError(f"options after -- ({shlex.join(extra)}) belong to one command; give one --step")
+        raise ConfigError(f"options after -- ({shlex.join(extra)}) need exactly one --step; give one")
     steps = [experiment.steps[name] for name in names] or [
         step for step in experiment.steps.values() if not step.optional
     ]
@@ -82,15 +84,15 @@ def _execute(step: Step, command: Sequence[str], makes: Path) -> None:
     done = subprocess.run([executable(command[0]), *command[1:]], check=False)
     if done.returncode:
         raise NasExtError(
-            f"step {step.name}: {command[0]} ended with exit code {done.returncode}; what it printed says why, and the"
-            " same command goes on from here"
+            f"step {step.name}: {command[0]} failed with exit code {done.returncode}; see its output, then run the same"
+            " command again to resume"
         )
     if not makes.exists():
-        raise NasExtError(f"step {step.name} ended without writing {makes}; see what it printed")
+        raise NasExtError(f"step {step.name} ended without writing {makes}; see its output")
 
 
 def _shown(command: Sequence[str]) -> str:
-    """Return a command as text for a shell, in lines of its options."""
+    """Format a command for a shell, on several lines."""
     lines, line = [], ""
     for word in command:
         quoted = word if word.startswith("$") or "/$" in word else shlex.quote(word)
@@ -112,7 +114,6 @@ def _listed() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 2 after wrong input or a failed step, 130 after an interrupt."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     extra: list[str] = []
     if "--" in words:
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"papers: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\npapers: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\npapers: interrupted; run the same command again to resume", file=sys.stderr)
         return 130
     return 0
 

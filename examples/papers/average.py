@@ -1,7 +1,4 @@
-"""``python -m examples.papers.average FOLDER --last 10 --out FILE``: the mean of the last epochs' weights.
-
-fairseq has a script for this in its repository, which its package lacks.
-"""
+"""``python -m examples.papers.average FOLDER --last 10 --out FILE``: average the checkpoints of the last epochs."""
 
 from __future__ import annotations
 
@@ -22,17 +19,12 @@ _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 
 
 def average(folder: Path, last: int, out: Path) -> list[Path]:
-    """Write a checkpoint with the mean of the last epochs' weights; return the averaged files.
-
-    Raises:
-        DataError: there are fewer.
-        CheckpointError: one is damaged, or of another network.
-    """
+    """Write a checkpoint with the mean weights of the last epochs; return the averaged files."""
     epochs = sorted((int(match[1]), path) for path in folder.glob("*.pt") if (match := _EPOCH.fullmatch(path.name)))
     if last < 1 or len(epochs) < last:
         raise DataError(
-            f"{folder} holds {len(epochs)} checkpoints of epochs, --last is {last}; train longer, keep more of them"
-            " (--keep-last-epochs), or average fewer"
+            f"{folder} has checkpoints of {len(epochs)} epochs, but --last is {last}; train longer, keep more"
+            " checkpoints (--keep-last-epochs), or average fewer"
         )
     paths = [path for _, path in epochs[-last:]]
     result = read_checkpoint(paths[-1])
@@ -42,7 +34,9 @@ def average(folder: Path, last: int, out: Path) -> list[Path]:
         if {name: tensor.shape for name, tensor in weights.items()} != {
             name: total.shape for name, total in sums.items()
         }:
-            raise CheckpointError(f"{path} is of another network than {paths[-1]}; give a folder of one training")
+            raise CheckpointError(
+                f"{path} and {paths[-1]} contain different networks; give the folder of one training run"
+            )
         for name, tensor in weights.items():
             if tensor.is_floating_point():
                 sums[name] += tensor.double()
@@ -68,12 +62,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after wrong input."""
     parser = argparse.ArgumentParser(
-        "python -m examples.papers.average", description="Average a training's checkpoints."
+        "python -m examples.papers.average", description="Average the checkpoints of a training run."
     )
     parser.add_argument("folder", type=Path, help="--save-dir of fairseq-train")
-    parser.add_argument("--last", type=int, default=10, metavar="N", help="epochs to average (default: 10)")
+    parser.add_argument("--last", type=int, default=10, metavar="N", help="number of epochs to average (default: 10)")
     parser.add_argument("--out", type=Path, required=True, help="file to write")
     options = parser.parse_args(arguments)
     try:

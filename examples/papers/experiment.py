@@ -1,4 +1,4 @@
-"""A paper's experiment: commands in steps, with variables for data, folders and devices."""
+"""Experiments of papers: commands in steps, with variables such as the data folder."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nas_core.files.reading import read_json
 FOLDER = Path(__file__).parent
 _VARIABLE = re.compile(r"\{([A-Z_]+)\}")
 BUILT_IN = {"USER_DIR": user_dir(), "HERE": str(FOLDER)}
-"""Variables of all experiments."""
+"""Variables that all experiments have."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Word of the commands that a user sets as ``NAME=VALUE``."""
+    """Variable in the commands of an experiment, set as ``NAME=VALUE``."""
 
     name: str
     help: str
     default: str | None = None
-    """None: required."""
+    """Default; None if the variable is required."""
     options: bool = False
-    """The value is any number of words."""
+    """True if the value may contain several words."""
     finalist_of: str = ""
-    """Run folder of the search whose best finalist is the default."""
+    """Output folder of a search, whose best architecture is the default."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Step:
     name: str
     about: str
     words: tuple[str, ...]
-    """Words of the command, variables in braces."""
+    """Words of the command, with variables in braces."""
     makes: str
-    """File that exists once the step is done."""
+    """File that the command writes."""
     optional: bool = False
-    """Run only with ``--step``."""
+    """Run the step only if ``--step`` names it."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Steps in order, and their variables."""
+    """Steps of an experiment, and their variables."""
 
     name: str
     about: str
@@ -60,11 +60,7 @@ class Experiment:
     steps: Mapping[str, Step]
 
     def values(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """Return the values of variables that have one; defaults may contain other variables.
-
-        Raises:
-            UnknownChoiceError: the experiment has no such variable.
-        """
+        """Return the values of all variables that are set or have a default."""
         for name in settings:
             if name not in self.variables:
                 raise unknown_choice(f"variable of experiment {self.name}", name, self.variables)
@@ -79,11 +75,7 @@ class Experiment:
         return values
 
     def command(self, step: Step, values: Mapping[str, str], partly: bool = False) -> list[str]:
-        """Return the words of a step's command; ``partly`` leaves variables without a value as ``$NAME``.
-
-        Raises:
-            ConfigError: a match has no value.
-        """
+        """Return the words of a step's command; with ``partly``, variables without a value remain as ``$NAME``."""
         words: list[str] = []
         for word in step.words:
             match = _VARIABLE.fullmatch(word)
@@ -109,12 +101,7 @@ def list_experiments() -> list[str]:
 
 
 def read_experiment(name: str) -> Experiment:
-    """Read an experiment by its name or from a YAML file.
-
-    Raises:
-        UnknownChoiceError: no such experiment.
-        DataError: the file is no experiment.
-    """
+    """Read an experiment by its name, or from a YAML file."""
     path = Path(name) if name.endswith((".yml", ".yaml")) else FOLDER / f"{name}.yml"
     if not path.is_file():
         raise unknown_choice("experiment", name, list_experiments())
@@ -124,12 +111,12 @@ def read_experiment(name: str) -> Experiment:
         steps = {key: _step(key, **value) for key, value in content.pop("steps").items()}
         experiment = Experiment(path.stem, variables=variables, steps=steps, **content)
         if "OUT" not in variables:
-            raise ValueError("it has no variable OUT, the folder of all files")
+            raise ValueError("it has no variable OUT, the output folder")
         for step in steps.values():
             for unknown in set(_VARIABLE.findall(" ".join((*step.words, step.makes)))) - {*variables, *BUILT_IN}:
-                raise ValueError(f"step {step.name} has {{{unknown}}}, which is no variable")
+                raise ValueError(f"step {step.name} has {{{unknown}}}, which is not a variable")
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no experiment: {error}; compare it with those in {FOLDER}") from None
+        raise DataError(f"{path} is not a valid experiment: {error}; see the examples in {FOLDER}") from None
     return experiment
 
 
@@ -147,10 +134,9 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def best_finalist(folder: Path) -> tuple[str, str]:
-    """Return the file of the finalist with the lowest loss among the best of each search, and why there is none.
+    """Return the architecture file with the lowest loss within the limit, and a reason if there is none.
 
-    There is none if all finalists were measured above the limit: the user decides which one is worth a long training.
-    Both texts are empty before there are finalists.
+    Both are empty if the search has not ended.
     """
     if not (folder / "finalists.json").is_file():
         return "", ""
@@ -160,7 +146,7 @@ def best_finalist(folder: Path) -> tuple[str, str]:
         fastest = min(above, key=lambda finalist: float(finalist["measured"]["latency_ms"]))
         missed = f"{float(fastest['measured']['latency_ms']):.4g} ms ({folder / fastest['file']})"
         return "", (
-            f"all finalists of {folder} were measured above the limit, the fastest with {missed}; give that one, or"
+            f"all finalists of {folder} were measured above the limit, the fastest with {missed}; give this file, or"
             " search with a larger limit"
         )
     best = min(within or finalists, key=lambda finalist: float(finalist["metrics"]["loss"]))
@@ -168,14 +154,12 @@ def best_finalist(folder: Path) -> tuple[str, str]:
 
 
 def executable(word: str) -> str:
-    """Return the path of a command in this Python's environment.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Return the path of a command in the environment of the running Python."""
     if word == "python":
         return sys.executable
     path = Path(sys.executable).parent / word
     if not path.exists():
-        raise ConfigError(f"{word} is not in {path.parent}; run 'make setup', and start the experiment with its Python")
+        raise ConfigError(
+            f"{word} is not installed in {path.parent}; run 'make setup', and start the experiment with that Python"
+        )
     return str(path)

@@ -1,4 +1,4 @@
-"""Finished steps of an experiment: a file per step with its command."""
+"""Records of the finished steps of an experiment."""
 
 from __future__ import annotations
 
@@ -15,28 +15,26 @@ from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 
 _FOLDERS = ("OUT", "USER_DIR", "HERE")
-"""Variables whose values may differ, since a folder may have been moved."""
+"""Variables that may differ when a step is checked, since folders may have moved."""
 
 
 class Stamps:
-    """Files of finished steps in the folder ``OUT/steps``."""
+    """Records of finished steps, JSON files in the folder ``OUT/steps``."""
 
     def __init__(self, experiment: Experiment, values: Mapping[str, str]) -> None:
         self._experiment, self._values = experiment, values
         self._out = Path(values["OUT"])
 
     def makes(self, step: Step) -> Path:
-        """Return the file that exists once a step is done."""
         return Path(self._experiment.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
 
     def done(self, step: Step, command: Sequence[str]) -> str | None:
-        """Return None if a step has to run, or the further options that it was done with.
-
-        It is done if its file exists and no earlier step was run after it.
+        """Return None if a step must be run, and otherwise a note on the extra options with which it was run.
 
         Raises:
-            ConfigError: it was done by another command, so that its files would be mixed up.
+            ConfigError: the step was run with another command.
         """
+        # A step is done if its file exists and no earlier step was run after it.
         stamp = self._read(step)
         if stamp is None or not self.makes(step).exists():
             return None
@@ -46,8 +44,8 @@ class Stamps:
             if output.is_relative_to(self._out):
                 output = self._out / output.relative_to(self._out).parts[0]
             raise ConfigError(
-                f"step {step.name} was done with other settings ({_difference(before, now)}), and would go on from"
-                f" their files; give another OUT=, or move {output} away"
+                f"step {step.name} was run with other settings ({_difference(before, now)}), whose files it would"
+                f" reuse; give another OUT=, or remove {output}"
             )
         for earlier in self._experiment.steps.values():
             if earlier.name == step.name:
@@ -58,7 +56,6 @@ class Stamps:
         return f"with {shlex.join(stamp['extra'])}" if stamp["extra"] else ""
 
     def write(self, step: Step, command: Sequence[str], extra: Sequence[str]) -> None:
-        """Record that a step is done."""
         content = {"command": self._portable(command), "extra": list(extra), "ended": time.time()}
         write_json(self._path(step), content)
 
@@ -70,7 +67,6 @@ class Stamps:
         return read_json(path) if path.exists() else None
 
     def _portable(self, command: Sequence[str]) -> list[str]:
-        """Replace paths of folders by their variables."""
         folders = [(name, self._values[name].rstrip("/")) for name in _FOLDERS]
         portable = []
         for word in command:
@@ -83,7 +79,7 @@ class Stamps:
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> str:
-    """Return the words that differ between two commands, with their options."""
+    """Describe the difference between two commands."""
     changes = []
     for kind, i, i_end, j, j_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if kind != "equal":

@@ -1,1 +1,1 @@
-"""Things that another distribution adds, each in one file; its tests plug them in by their entry points."""
+"""Example plug-ins that another package could provide, one per file."""

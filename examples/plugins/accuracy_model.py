@@ -20,7 +20,7 @@ class RidgeConfig:
     """Settings of the regression."""
 
     strength: float = 1.0
-    """Weight of the penalty on squared weights."""
+    """Strength of the L2 penalty, above 0."""
 
     def __post_init__(self) -> None:
         if not self.strength > 0:
@@ -28,7 +28,7 @@ class RidgeConfig:
 
 
 class RidgePredictor(AccuracyModel):
-    """A weight for each operation and for the number of edges."""
+    """Linear model with a weight for each operation and for the number of edges."""
 
     name = "ridge"
     config_class = RidgeConfig
@@ -53,7 +53,7 @@ class RidgePredictor(AccuracyModel):
 
 
 def _columns(graphs: Graphs, kinds: int) -> np.ndarray:
-    """Counts of operations per graph, unknown ones last, and the number of edges."""
+    """Return counts of operations per graph, unknown operations last, and the number of edges."""
     place = np.repeat(np.arange(len(graphs)), graphs.sizes) * kinds + np.minimum(graphs.ops, kinds - 1)
     counts = np.bincount(place, minlength=len(graphs) * kinds).reshape(-1, kinds)
     return np.column_stack([counts, graphs.edge_counts]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Example of an attention kind: each position reads the mean of the values."""
+"""Example of an attention kind: the output is the mean of the values."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ GENE = "encoder.ffn_bits"
 
 
 def few_bits() -> SearchSpace:
-    """Return a translation space with one more gene."""
+    """Return a translation space with an additional gene."""
     plain = translation_space(
         "plain", embed_dims=(16, 8), ffn_dims=(32, 16), heads=(2, 1), encoder_layers=(2, 1), decoder_layers=(1,),
         qkv_dim=8,
@@ -23,7 +23,7 @@ def few_bits() -> SearchSpace:
 
 
 class FewBitsNet(TranslationNet):
-    """Supernet and static networks; both use the weights that ``select`` returns, and extraction saves them."""
+    """Translation network whose encoder has feed-forward weights of few bits."""
 
     def select(self, architecture: Architecture) -> Subnet:
         subnet = super().select(architecture)
@@ -35,7 +35,7 @@ class FewBitsNet(TranslationNet):
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """Round weights to ``2**bits - 1`` values around 0; the gradient ignores the rounding."""
+    """Round weights to ``2**bits - 1`` values around 0, with a straight-through gradient."""
     with torch.no_grad():
         step = weight.abs().max().clamp(min=1e-9) / (2 ** (bits - 1) - 1)
         change = (weight / step).round() * step - weight

@@ -1,4 +1,4 @@
-"""Example of a graph reader: networks that are chains, written as the names of their layers."""
+"""Example of a graph reader: chains of layers, given as lists of layer names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ LAYERS = ("input", "conv", "pool", "dense")
 
 
 def chain_graph(layers: list[str]) -> Graph:
-    """Return a graph with one node per layer; the attribute is the distance from the input.
-
-    Raises:
-        GraphError: no layers. UnknownChoiceError: a layer that chains do not have.
-    """
+    """Return a graph with one node per layer; the attribute of a node is its distance from the input."""
     if not isinstance(layers, list) or not layers:
-        raise GraphError(f"got the layers {layers!r}; expected a list of names such as ['conv', 'dense']")
+        raise GraphError(f"layers are {layers!r}; expected a list of names such as ['conv', 'dense']")
     for layer in layers:
         if layer not in LAYERS[1:]:
             raise unknown_choice("layer of a chain", layer, LAYERS[1:])

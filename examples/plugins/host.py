@@ -1,4 +1,4 @@
-"""Example of a host: its supernets are torch files of two elastic layers that classify points by a circle."""
+"""Example of a host: supernets of two linear layers that classify points inside and outside a circle."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ OUTSIDE = (POINTS.norm(dim=1) > 1.2).float()
 
 
 class CircleSupernet(nn.Module, Supernet):
-    """Two linear layers, of which an architecture takes the first ``width`` hidden units."""
+    """Supernet whose subnets have the first ``width`` hidden units."""
 
     space = SearchSpace("circle", [Choice.make("width", [2, 4, 8, 16, 32])])
 

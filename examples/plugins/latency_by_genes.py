@@ -1,4 +1,4 @@
-"""Example of a latency model by genes: the logarithm of milliseconds as a sum over averaged genes."""
+"""Example of a latency model by genes: a linear model of log latency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LogLinearConfig:
     """Settings of the regression."""
 
     strength: float = 1e-3
-    """How strongly weights are drawn to 0."""
+    """Strength of the L2 penalty, above 0."""
 
     def __post_init__(self) -> None:
         if not self.strength > 0:
@@ -24,7 +24,7 @@ class LogLinearConfig:
 
 
 class LogLinearModel(GeneLatencyModel):
-    """Ridge regression of log ms on averaged genes."""
+    """Ridge regression of log latency on genes averaged over layers."""
 
     name = "log-linear"
     config_class = LogLinearConfig

@@ -1,4 +1,4 @@
-"""Example of a latency model by graph: milliseconds as a power of FLOPs and memory access."""
+"""Example of a latency model by graph: latency as a power of FLOPs and memory access."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PowerLawConfig:
     """Settings of the regression."""
 
     strength: float = 1e-3
-    """How strongly the exponents are drawn to 0."""
+    """Strength of the L2 penalty on the exponents, above 0."""
 
     def __post_init__(self) -> None:
         if not self.strength > 0:
@@ -48,10 +48,10 @@ class PowerLawModel(GraphLatencyModel):
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
         self._weights = tensors["weights"].numpy()
         if self._weights.shape != (4,):
-            raise DataError(f"weights of shape {self._weights.shape}; expected four")
+            raise DataError(f"the weights have shape {self._weights.shape}; expected (4,)")
 
 
 def _columns(graphs: Graphs) -> np.ndarray:
-    """Logarithms of GFLOPs, parameters and memory access, and a constant ``(G, 4)``."""
+    """Return log GFLOPs, log parameters, log memory access and a constant, of shape (graphs, 4)."""
     static = np.maximum(np.asarray(graphs.static, np.float64)[:, 1:], 1e-9)
     return np.column_stack([np.log(static), np.ones(len(static))])

@@ -1,4 +1,4 @@
-"""Example of a network family: mixers, whose layers mix along the patches and along the channels in turn."""
+"""Example of a network family: MLP-Mixers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nas_core.latency.by_graph.families.family import Built, Family, Settings, i
 
 
 class Mixed(nn.Module):
-    """``x + fc2(gelu(fc1(norm(x))))`` along the channels, or along the patches of ``(B, N, C)``."""
+    """Residual MLP along the channels, or along the patches, of ``(batch, patches, channels)``."""
 
     def __init__(self, channels: int, size: int, hidden: int, patches: bool) -> None:
         super().__init__()

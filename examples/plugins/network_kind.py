@@ -1,4 +1,4 @@
-"""Recurrent language models as a kind of network: the entry point ``rnn_lm = examples.plugins.network_kind:KIND``."""
+"""Example of a kind of network: recurrent language models."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ from nas_core.space import Architecture, SearchSpace
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """What is read while the clock runs."""
+    """Input of a latency measurement."""
 
     words: int = 12
     vocab: int = 100

@@ -1,4 +1,4 @@
-"""Example of a quickstart: a search for the smallest sum, with its data and its README in the code."""
+"""Example of a quickstart: a search for the smallest sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Example of a router: one mixture for each block of 16 rows, between layer-wise and neuron-wise."""
+"""Example of a router: one mixture of experts for each block of 16 rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Example of a search strategy: hill climbing, which evaluates neighbours of the best architecture so far."""
+"""Example of a search strategy: hill climbing."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nas_core.search import Strategy
 
 @dataclass(frozen=True, kw_only=True)
 class HillClimbingConfig:
-    """Settings of hill climbing; each field is an option of this name, in the command line and in NNI."""
+    """Settings of hill climbing; each field is an option of the command line and of NNI."""
 
     steps: int = 20
     """Number of steps."""
     neighbours: int = 16
-    """Architectures drawn at first, and in each step."""
+    """Number of architectures per step, and at the start."""
     reach: float = 0.1
-    """Probability that a gene of a neighbour is resampled."""
+    """Probability that a gene is mutated, above 0 and at most 1."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "reach": Range(0, 1, without=(0,))})
 
 
 class HillClimbing(Strategy):
-    """Neighbours of the best architecture so far, step by step."""
+    """Strategy that evaluates mutations of the best architecture so far."""
 
     name = "hill-climbing"
     purpose = "hill climbing: quick where neighbours are alike"

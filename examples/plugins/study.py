@@ -12,10 +12,10 @@ from nas_core.studies.base import Bars
 
 @dataclass(frozen=True, kw_only=True)
 class EndsConfig:
-    """Settings; each is an option of the command."""
+    """Settings of the study; each field is an option of the command."""
 
     metric: str = "loss"
-    """Name of the compared metric, such as loss or accuracy."""
+    """Compared metric, such as loss or accuracy."""
 
 
 class Ends(Study):

@@ -1,4 +1,4 @@
-"""Example of a zero-cost proxy: norms of the weights, summed over layers."""
+"""Example of a zero-cost proxy: L2 norms of the weights, summed over layers."""
 
 from __future__ import annotations
 

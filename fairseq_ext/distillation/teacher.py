@@ -194,7 +194,12 @@ def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
     theirs, ours = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
     if theirs is not None and ours is not None and theirs != ours:
         difference = next(
-            (f"{theirs[i]!r}, here {ours[i]!r}" for i in range(len(ours)) if theirs[i] != ours[i]), "equal"
+            (
+                f"{theirs[i]!r} in the teacher, {ours[i]!r} in the data"
+                for i in range(len(ours))
+                if theirs[i] != ours[i]
+            ),
+            "equal",
         )
         raise ConfigError(
             f"--teacher {path} has a {side} dictionary of {len(theirs)} symbols, but the data has {len(ours)} (first"

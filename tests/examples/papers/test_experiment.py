@@ -147,7 +147,7 @@ def test_other_settings_do_not_go_on_from_files_of_a_step(
         capfd.readouterr()
         assert main(own, "DATA=x", "MORE=--n 4", f"OUT={out}", *step) == 2
         captured = capfd.readouterr()
-        assert "step first was done with other settings (--n 16; now --n 4)" in captured.err and captured.out == ""
+        assert "step first was run with other settings (--n 16; now --n 4)" in captured.err and captured.out == ""
         assert f"give another OUT=, or move {out / 'first'} away" in captured.err
     (out / "second").unlink()
     assert main(own, "DATA=x", "MORE=", f"OUT={out}") == 2  # before a step is run
@@ -209,7 +209,7 @@ def test_a_failed_step_ends_the_run(own: Path, tmp_path: Path, capsys: pytest.Ca
     assert "step third ended without writing" in capsys.readouterr().err
     changed(own, "[python -c 0]", "['python -c \"raise SystemExit(3)\"']")
     assert main(own, "DATA=x", f"OUT={out}", "--step", "third") == 2
-    assert "step third: python ended with exit code 3" in capsys.readouterr().err
+    assert "step third: python failed with exit code 3" in capsys.readouterr().err
     assert not (out / "steps" / "third.json").exists()
     changed(own, "[python -c 0]", "[no-such-command]")
     assert main(own, "DATA=x", f"OUT={out}", "--step", "third") == 2

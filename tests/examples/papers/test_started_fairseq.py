@@ -94,7 +94,7 @@ def test_checkpoints_are_averaged(tmp_path: Path, capsys: pytest.CaptureFixture[
     result = average.read_checkpoint(tmp_path / "mean.pt")
     assert (result["model"]["w"].tolist(), result["model"]["half"].dtype) == ([5.0, 5.0], torch.float16)
     assert (int(result["model"]["n"]), result["cfg"]) == (7, {"epoch": 10})
-    with pytest.raises(DataError, match="holds 4 checkpoints of epochs, --last is 5"):
+    with pytest.raises(DataError, match="has checkpoints of 4 epochs, but --last is 5"):
         average.average(tmp_path, 5, tmp_path / "mean.pt")
     torch.save({"model": {"v": torch.ones(3)}}, tmp_path / "checkpoint9.pt")
     with pytest.raises(CheckpointError, match=r"checkpoint9\.pt is of another network"):

@@ -44,19 +44,19 @@ def rejected(arguments, tmp_path, *options):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["none.pt"], "none.pt is no file"),
+        (["none.pt"], "none.pt does not exist"),
         (["truncated.pt"], "truncated.pt cannot be read"),
-        (["more.pt"], "another target vocabulary"),
-        (["renamed.pt"], "'other', here"),
+        (["more.pt"], "has a target dictionary of"),
+        (["renamed.pt"], "'other' in the teacher"),
         (["language.pt"], "--task language_modeling"),
-        (["short.pt"], "(1024, 100) tokens"),
+        (["short.pt"], "at most (1024, 100) tokens"),
         ([], "--teacher FILE or --teacher largest"),
         (["largest"], "--sampling sandwich"),
         (["largest", *SANDWICH, "--teacher-cache", "folder"], "--teacher-cache"),
-        (["largest", *SANDWICH, "--subnet", "ARCH"], "more than one network"),
+        (["largest", *SANDWICH, "--subnet", "ARCH"], "more than one architecture"),
         (["good.pt", "--distill-weight", 1.5], "--distill-weight is 1.5"),
         (["good.pt", "--ignore-prefix-size", 1], "--ignore-prefix-size"),
-        (["good.pt", "--distill-hidden", 1], "fairseq's own"),
+        (["good.pt", "--distill-hidden", 1], "a model of fairseq"),
     ],
     ids=lambda value: "-".join(map(str, value))[:40],
 )
@@ -74,10 +74,10 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
         (files / name).rename(files / f"moved-{name}")
     try:
         done = rejected(arguments, tmp_path, "--teacher", files / "more.pt")
-        assert_one_line(done, "more.pt does not fit", "vocabulary of --data")
+        assert_one_line(done, "more.pt do not fit", "dictionaries of --data")
         done = run("train", *arguments, *CRITERION, "--teacher", files / "renamed.pt", "--max-update", 1,
                    "--save-dir", tmp_path)  # fmt: skip
-        assert done.code == 0 and "only the sizes of its dictionaries are compared" in done.out
+        assert done.code == 0 and "only the sizes of its dictionaries are checked" in done.out
     finally:
         for name in ("more", "renamed"):
             (files / f"moved-{name}").rename(files / name)

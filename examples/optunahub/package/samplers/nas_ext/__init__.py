@@ -1,4 +1,4 @@
-"""Samplers for spaces of network architectures, as a package of OptunaHub."""
+"""OptunaHub package: samplers for neural architecture search."""
 
 from optuna_ext import (
     HATEvolutionSampler,

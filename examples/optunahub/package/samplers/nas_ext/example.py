@@ -1,4 +1,4 @@
-"""The largest network within a limit that no trial violates."""
+"""Search the largest network within a hard constraint."""
 
 import optuna
 import optunahub
