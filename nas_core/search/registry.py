@@ -22,6 +22,7 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
         "ranknas": f"{_OURS}.ranknas:RankNAS",
         "milp": f"{_OURS}.milp:MILP",
         "multi-objective": f"{_OURS}.multi_objective:MultiObjectiveEvolution",
+        "hypervolume": f"{_OURS}.hypervolume:HypervolumeSearch",
     },
     Strategy,
     of_classes=True,
@@ -42,7 +43,17 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
     return options
 
 
-def config_of(name: str, settings: Mapping[str, Any]) -> Any:
+def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = None) -> Any:
+    """Return a strategy's settings.
+
+    Args:
+        evaluations: largest number of evaluations, from which other settings follow; None: as in the settings.
+    """
+    if evaluations is not None:
+        sized = STRATEGIES.get(name).settings_for(evaluations)
+        if both := [name for name in sized if name in settings]:
+            raise ConfigError(f"{' and '.join(both)} of strategy {name} follow from evaluations {evaluations}; leave out one")
+        settings = {**sized, **settings}
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")
 
 

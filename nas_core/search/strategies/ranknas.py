@@ -8,15 +8,14 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
   best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
 - By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
-  :data:`ENUMERATED` architectures it scores all feasible ones.
+  :data:`~nas_core.search.strategies.proposals.ENUMERATED` architectures it scores all feasible ones.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.search.constraints import Constraint, Limits
-from nas_core.search.strategies.additive import estimated
+from nas_core.search.strategies.additive import fast_proposals
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gaussian_process import GaussianProcessRanker
-from nas_core.search.strategies.proposals import Proposals, row_keys
+from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
@@ -36,8 +35,6 @@ FREQUENT = 0.05
 """Share of best-ranked random architectures that decide the options of pruned genes."""
 PREDICTED = 1000
 """Random architectures for importance for a limit; standard error about 0.02."""
-ENUMERATED = 20_000
-"""Largest number of architectures that are all scored."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 LEAST = 1e-9
@@ -48,13 +45,12 @@ Importance = dict[str, dict[str, float]]
 
 
 PRUNE_BY = ("metric-and-limits", "metric")
-RANKERS = ("gaussian-process", "boosted", "regression", "nn-former")
+RANKERS = ("gaussian-process", "boosted", "nn-former")
 
 _RANGES = {
     "samples": Range(2),
     "rankings": Range(1),
     "per_ranking": Range(1),
-    "explore": Range(0, 1),
     "keep_genes": Range(0),
     "candidates": Range(10),
     "generations": Range(0),
@@ -74,9 +70,6 @@ class RankNASConfig:
     """Number of rankings, each learned from all evaluations."""
     per_ranking: int = 5
     """Architectures that are evaluated after each ranking."""
-    explore: float = 0.2
-    """Share of them that are children of the best evaluated architectures, whatever their rank; none with a Gaussian
-    process, whose confidence bounds explore."""
     keep_genes: int = 0
     """Number of free genes for the metric, and as many for each limited metric; 0: all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
@@ -93,7 +86,7 @@ class RankNASConfig:
     """Probability with which mutation replaces a gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
     """Model that orders architectures: confidence bounds of a Gaussian process, gradient-boosted trees on pairs
-    (boosted) or values (regression), or a network on graphs (nn-former)."""
+    (boosted), or a network on graphs (nn-former)."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -137,8 +130,8 @@ class RankNAS(Strategy):
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker == "gaussian-process":
             return GaussianProcessRanker
-        if self.config.ranker != "nn-former":
-            return partial(BoostedRanker, objective=self.config.ranker)
+        if self.config.ranker == "boosted":
+            return BoostedRanker
         from nas_core.predictor.ranker import NNFormerRanker, check_readable  # imports torch
 
         check_readable(self.space)  # before the first evaluations
@@ -147,6 +140,13 @@ class RankNAS(Strategy):
     @property
     def budget(self) -> int:
         return self.config.samples + self.config.rankings * self.config.per_ranking
+
+    @classmethod
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        """Return as many rankings as possible after the default number of samples."""
+        rest = evaluations - RankNASConfig.samples
+        per_ranking = max(1, min(RankNASConfig.per_ranking, rest))
+        return {"samples": evaluations - max(1, rest), "per_ranking": per_ranking, "rankings": max(1, rest // per_ranking)}
 
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
@@ -182,17 +182,14 @@ class RankNAS(Strategy):
         rows, values = self._evaluated()
         if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
-        ranker = self._make(self.space, self.seed)
+        ranker = self._fitted_ranker
         ranker.fit(rows, values)
-        rough = self._rough(rows)
+        rough = fast_proposals(self.proposals, rows)
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
-    def _rough(self, rows: Rows) -> Proposals:
-        limits = self.proposals.constraints
-        if not any(limit.together for limit in limits):
-            return self.proposals
-        fast = [estimated(limit, self.space, rows) if limit.together else limit for limit in limits]
-        return Proposals(self.space, fast, self.proposals.max_tries)
+    @cached_property
+    def _fitted_ranker(self) -> Ranker:
+        return self._make(self.space, self.seed)
 
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
@@ -224,16 +221,17 @@ class RankNAS(Strategy):
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
         """Return the best-ranked new architectures; slow constraints are checked last."""
         count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
-        explored = 0 if isinstance(ranker, GaussianProcessRanker) else round(self.config.explore * count)
-        if isinstance(ranker, GaussianProcessRanker) and len(self._whole) and not self._prunes:
-            feasible = self._whole[rough.feasible(self._whole)]
-            order = feasible[np.argsort(ranker.score(feasible), kind="stable")]
+        whole = self.proposals.whole
+        if isinstance(ranker, GaussianProcessRanker) and len(whole) and not self._prunes:
+            best_first = np.argsort(ranker.score(whole), kind="stable")
+            order = whole[best_first[rough.feasible(whole)[best_first]]]
         else:
             order = self._evolved(ranker, pruned, rough)
+        order = order[: len(evaluated) + BATCH]
         order = order[[key not in evaluated for key in row_keys(order)]]
         if isinstance(ranker, GaussianProcessRanker):
             order = np.concatenate([ranker.select(order[:SHORTLIST], count), order])
-        chosen = self.proposals.take(lambda k: order[:k], count - explored, evaluated)
+        chosen = self.proposals.take(lambda k: order[:k], count, evaluated)
         return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
 
     def _evolved(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
@@ -268,16 +266,6 @@ class RankNAS(Strategy):
             if not sum(map(len, new)):
                 break
         return best_first()
-
-    @cached_property
-    def _whole(self) -> Rows:
-        """All architectures of the space; empty for a large space."""
-        slots = self.space.slots
-        total = math.prod(slots.sizes.tolist())
-        if total > ENUMERATED:
-            return slots.empty()
-        rows = np.stack(np.unravel_index(np.arange(total), slots.sizes), 1).astype(np.int16)
-        return np.unique(slots.canonical(rows), axis=0)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}
