@@ -10,8 +10,8 @@ spent.
 than the median of a device. ``--fronts`` measures the hypervolume of validation error and latency on a device after 50,
 100 and 200 queries, as a share of that of all cells; the reference point is the worst value of each metric.
 
-Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..] [--fronts DEVICE ..]``. The tables are not part of this
-repository: NAS_EXT_DATA names the folder that holds them.
+Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..] [--fronts DEVICE ..]``. The tables are not
+part of this repository: NAS_EXT_DATA names the folder that holds them.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from nas_core.errors import ArchitectureError, ConfigError, ConstraintError, Dat
 from nas_core.search import (
     Constraint,
     EvolutionConfig,
+    HypervolumeSearch,
     InfeasibleError,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
@@ -99,6 +100,8 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: STRATEGIES.get("ranknas").create(TINY, [], config_of("ranknas", {"ranker": "nn-former"}), ["loss"]),
      ConfigError, "tiny"),
     (lambda _: MultiObjectiveEvolution(SPACE, objectives=("loss",)), ConfigError, "loss"),
+    (lambda _: HypervolumeSearch(SPACE, objectives=("loss", "a", "b")), ConfigError, "at most 2"),
+    (lambda _: config_of("evolution", {"population": 20}, 100), ConfigError, "population"),
     (lambda _: BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5)), DataError, "5"),
     (lambda _: limit(float("nan")), ConstraintError, "nan"),
     (lambda _: per_row(np.zeros((3, 1))), ConstraintError, "(3, 1)"),

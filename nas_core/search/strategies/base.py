@@ -51,6 +51,8 @@ class Strategy(ABC):
     """Frozen dataclass whose fields are the strategy's options."""
     multi_objective: ClassVar[bool] = False
     """True if several metrics are minimised, not only the first."""
+    most_objectives: ClassVar[int | None] = None
+    """Largest number of metrics if several are minimised; None: any."""
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True

@@ -28,7 +28,7 @@ NAS-Bench-201."""
 STEPS = 15
 """Iterations of the fit of length scales."""
 MOST = 500
-"""Largest number of evaluated architectures in a fit; of more, the best half and a random half."""
+"""Largest number of evaluated architectures in a fit."""
 LEAST = 1e-9
 """Smallest variance of a prediction."""
 REFIT = 10
@@ -67,9 +67,11 @@ class GaussianProcess:
         begun = len(rows) - len(rows) % max(1, len(rows) // REFIT)
         fitted_to = rows[:begun].tobytes() + values[:begun].tobytes()
         if fitted_to != self._fitted_to:
-            self._fit_scales(*_subset(rows[:begun], values[:begun]))
+            kept = subset(np.argsort(values[:begun], kind="stable"))
+            self._fit_scales(rows[kept], values[kept])
             self._fitted_to, self._known = fitted_to, None
-        rows, values = _subset(rows, values)
+        kept = subset(np.argsort(values, kind="stable"))
+        rows, values = rows[kept], values[kept]
         self.begun = begun if len(rows) < MOST else len(rows)
         """Number of results with which a :class:`Posterior` begins."""
         self.points = self.scaled(rows)
@@ -80,15 +82,13 @@ class GaussianProcess:
         self.targets = normal_scores(values)
 
     def posterior(self, rows: Rows) -> Posterior:
-        """Return predictions for candidates ``(N, slots)``; repeated for the same array and more results, it is fast."""
-        if self._known is not None and self._known[0] is rows:
-            points, posterior = self._known[1:]
-            if len(points) <= len(self.points) and np.array_equal(points, self.points[: len(points)]):
-                posterior.update()
-                self._known = (rows, self.points, posterior)
-                return posterior
-        posterior = Posterior(self, self.scaled(rows))
-        self._known = (rows, self.points, posterior)
+        """Return predictions for candidates ``(N, slots)``; fast for the same array after further results."""
+        known, points, posterior = self._known or (None, None, None)
+        if known is rows and np.array_equal(points, self.points[: len(points)]):
+            posterior.update()
+        else:
+            posterior = Posterior(self, self.scaled(rows))
+        self._known = rows, self.points, posterior
         return posterior
 
     def _fit_scales(self, rows: Rows, values: Numbers) -> None:
@@ -213,14 +213,16 @@ def normal_scores(values: Numbers) -> Numbers:
     return standardised
 
 
-def _subset(rows: Rows, values: Numbers) -> tuple[Rows, Numbers]:
-    """Return at most :data:`MOST` results: the best half, and of the others every so many."""
-    if len(values) <= MOST:
-        return rows, values
-    order = np.argsort(values, kind="stable")
-    worse = np.linspace(MOST // 2, len(order) - 1, MOST - MOST // 2).round().astype(np.int64)
-    chosen = np.sort(np.concatenate([order[: MOST // 2], order[worse]]))
-    return rows[chosen], values[chosen]
+def subset(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of at most :data:`MOST` results, ascending: the best, and of the others every so many.
+
+    Args:
+        order: places ``(n,)`` of the results, best first.
+    """
+    if len(order) > MOST:
+        others = np.linspace(MOST // 2, len(order) - 1, MOST - MOST // 2).round().astype(np.int64)
+        order = np.concatenate([order[: MOST // 2], order[others]])
+    return np.sort(order)
 
 
 def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:

@@ -1,12 +1,12 @@
 """Expected hypervolume improvement of two metrics.
 
-Emmerich, Deutz and Klinkenberg, "Hypervolume-based Expected Improvement: Monotonicity Properties and Exact Computation",
-CEC 2011; Yang et al., "Efficient Computation of Expected Hypervolume Improvement Using Box Decomposition Algorithms",
-Journal of Global Optimization 75, 2019 (a sum over strips); Ginsbourger et al., "Kriging Is Well-Suited to Parallelize
-Optimization", 2010 (batches: an earlier member of a batch counts as evaluated, with its predicted metrics).
+Emmerich, Deutz and Klinkenberg, "Hypervolume-based Expected Improvement: Monotonicity Properties and Exact
+Computation", CEC 2011; Yang et al., "Efficient Computation of Expected Hypervolume Improvement Using Box Decomposition
+Algorithms", Journal of Global Optimization 75, 2019 (a sum over strips); Ginsbourger et al., "Kriging Is Well-Suited to
+Parallelize Optimization", 2010 (batches: an earlier member of a batch counts as evaluated, with its predicted metrics).
 
-Each metric has a :class:`~nas_core.search.strategies.gaussian_process.GaussianProcess` on normal quantiles of its ranks,
-and the hypervolume is that of the quantiles: it does not depend on the metrics' units.
+Each metric has a :class:`~nas_core.search.strategies.gaussian_process.GaussianProcess` on normal quantiles of its
+ranks, and the hypervolume is that of the quantiles: it does not depend on the metrics' units.
 
 Letters: n evaluated architectures, N candidates, P points of a front.
 """
@@ -14,27 +14,26 @@ Letters: n evaluated architectures, N candidates, P points of a front.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError
-from nas_core.search.constraints import Limits
 from nas_core.search.strategies.additive import fast_proposals
-from nas_core.search.strategies.gaussian_process import GaussianProcess, Posterior, normal_scores
+from nas_core.search.strategies.gaussian_process import GaussianProcess, Posterior, normal_scores, subset
+from nas_core.search.strategies.multi_objective import best_first
 from nas_core.search.strategies.objectives import MultiObjectiveStrategy, fronts
 from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
-from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 Numbers = NDArray[np.float64]
 
 SHORTLIST = 500
 """Number of candidates with the largest expected improvement among which a batch is chosen."""
-ROUNDS, PARENTS = 4, 50
-"""Number of times that candidates are added to a large space's, and number of the best ones that are mutated for them."""
+ROUNDS, PARENTS = 9, 50
+"""Number of times that candidates of a large space are mutated, and number of the best ones that are mutated."""
 GROWTH = 10
 """Number of results per architecture of a batch: with fewer results, batches are smaller than ``per_round``."""
 MARGIN = 0.1
@@ -61,7 +60,7 @@ class HypervolumeConfig:
     """Architectures between two fits of the models."""
     candidates: int = 2000
     """Architectures that are scored in a space too large to score all of them."""
-    mutation_prob: float = 0.3
+    mutation_prob: float = 0.2
     """Probability with which mutation replaces a gene of a parent among the candidates."""
 
     def __post_init__(self) -> None:
@@ -74,34 +73,22 @@ class HypervolumeSearch(MultiObjectiveStrategy):
     Limits are checked before a candidate is scored. In a space of at most
     :data:`~nas_core.search.strategies.proposals.ENUMERATED` architectures all feasible ones are candidates, else random
     ones and mutations of the front and of the best candidates.
-
-    Raises:
-        ConfigError: there are not two objectives.
     """
 
     config: HypervolumeConfig
     name: ClassVar[str] = "hypervolume"
     purpose: ClassVar[str] = "the front of two metrics, by few evaluations"
     config_class: ClassVar[type[Any]] = HypervolumeConfig
+    most_objectives: ClassVar[int | None] = 2
     budget_formula: ClassVar[str] = "{evaluations}"
-
-    def __init__(
-        self,
-        space: SearchSpace,
-        constraints: Limits = (),
-        config: HypervolumeConfig | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(space, constraints, config, **options)
-        if len(self.objectives) != 2:
-            raise ConfigError(
-                f"objectives are {list(self.objectives)}; strategy {self.name} has exactly two, multi-objective any number"
-            )
-        self._processes = [GaussianProcess(space) for _ in self.objectives]
 
     @property
     def budget(self) -> int:
         return self.config.evaluations
+
+    @cached_property
+    def _processes(self) -> list[GaussianProcess]:
+        return [GaussianProcess(self.space) for _ in self.objectives]
 
     def _propose(self) -> Rows | None:
         evaluated = set(self._members) | set(self._scores)
@@ -115,6 +102,8 @@ class HypervolumeSearch(MultiObjectiveStrategy):
         values, outside = self._vectors_of(row_keys(rows))
         if len(rows) < 2 or not np.ptp(values, 0).all():  # too few results to fit
             return self.proposals.initial(self.rng, count, evaluated)
+        kept = subset(best_first(values, outside))
+        rows, values, outside = rows[kept], values[kept], outside[kept]
         for process, column in zip(self._processes, values.T, strict=True):
             process.fit(rows, column)
         quantiles = np.column_stack([normal_scores(column) for column in values.T])

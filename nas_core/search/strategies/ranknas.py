@@ -144,9 +144,9 @@ class RankNAS(Strategy):
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
         """Return as many rankings as possible after the default number of samples."""
-        rest = evaluations - RankNASConfig.samples
-        per_ranking = max(1, min(RankNASConfig.per_ranking, rest))
-        return {"samples": evaluations - max(1, rest), "per_ranking": per_ranking, "rankings": max(1, rest // per_ranking)}
+        rest = max(1, evaluations - RankNASConfig.samples)
+        per_ranking = min(RankNASConfig.per_ranking, rest)
+        return {"samples": evaluations - rest, "per_ranking": per_ranking, "rankings": rest // per_ranking}
 
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}

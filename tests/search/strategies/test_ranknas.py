@@ -12,7 +12,13 @@ from benchmarks.parts.published import LATENCY_TABLES, absent
 from nas_core.latency.by_genes.dataset import read_hat_table
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RankNAS, RankNASConfig
-from nas_core.search.strategies.gaussian_process import GaussianProcessRanker, negative_log_posterior, squared_distances
+from nas_core.search.strategies.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessRanker,
+    negative_log_posterior,
+    normal_scores,
+    squared_distances,
+)
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, pairwise_gradients, tau_importance
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, TINY, drive, limit, quality, size
@@ -76,6 +82,42 @@ def test_gradient_of_the_marginal_likelihood() -> None:
     gradient = negative_log_posterior(at, apart, targets, np.zeros(5), np.ones(5))[1]
     steps = 1e-5 * np.eye(5)
     assert gradient == pytest.approx([(loss(at + step) - loss(at - step)) / 2e-5 for step in steps], abs=1e-6)
+
+
+def test_predictions_after_further_results_are_those_of_a_new_process() -> None:
+    """Also bit by bit, so that a search that was continued goes the same way."""
+    rows = np.unique(SPACE.sample_rows(np.random.default_rng(1), 600), axis=0)
+    values = np.array([quality(architecture) for architecture in SPACE.architectures(rows[:90])])
+    process = GaussianProcess(SPACE)
+    for count in (40, 41, 43, 44, 86, 89):
+        process.fit(rows[:count], values[:count])
+        new = GaussianProcess(SPACE)
+        new.fit(rows[:count], values[:count])
+        first, other = process.posterior(rows), new.posterior(rows)
+        np.testing.assert_array_equal(first.mean, other.mean)
+        np.testing.assert_array_equal(first.deviation, other.deviation)
+
+
+def test_predictions_are_those_of_the_formula() -> None:
+    rows = np.unique(SPACE.sample_rows(np.random.default_rng(1), 300), axis=0)
+    values = np.array([quality(architecture) for architecture in SPACE.architectures(rows[:58])])
+    process = GaussianProcess(SPACE)
+    process.fit(rows[:58], values)
+    posterior = process.posterior(rows)
+    points = process.scaled(rows).astype(np.float64)
+    kernel = process.variance * np.exp(-0.5 * squared_distances(points, points))
+
+    def deviation(places: list[int]) -> np.ndarray:
+        near = kernel[places]
+        noisy = near[:, places] + process.noise * np.eye(len(places))
+        return np.sqrt(np.diag(kernel) - np.einsum("ij,ij->j", near, np.linalg.solve(noisy, near)))
+
+    evaluated = list(range(58))
+    noisy = kernel[:58, :58] + process.noise * np.eye(58)
+    assert posterior.mean == pytest.approx(kernel[:, :58] @ np.linalg.solve(noisy, normal_scores(values)), abs=1e-4)
+    assert posterior.deviation == pytest.approx(deviation(evaluated), abs=1e-3)
+    posterior.believe(100)
+    assert posterior.deviation == pytest.approx(deviation([*evaluated, 100]), abs=1e-3)
 
 
 def test_a_batch_begins_with_the_best() -> None:
