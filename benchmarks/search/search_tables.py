@@ -383,17 +383,17 @@ def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     return {**row, "optimum": round(100 * table.optimum, 2)}
 
 
-def front(strategy: str, device: str, seeds: int) -> dict[str, Any]:
-    """Return a row with the share of the best hypervolume after each number of queries of :data:`FRONT_AFTER`."""
+def front(strategy: str, device: str, seeds: int, after: Sequence[int] = FRONT_AFTER) -> dict[str, Any]:
+    """Return a row with the share of the best hypervolume after each number of queries, ascending."""
     table, shares = FrontTable.of(device), []
     for seed in range(seeds):
         if strategy == NSGA2:  # its population depends on the number of queries
-            courses = [course(nsga2(table, seed, after), table, after) for after in FRONT_AFTER]
+            courses = [course(nsga2(table, seed, queries), table, queries) for queries in after]
         else:
-            courses = [course(FRONTS[strategy](table, seed), table, FRONT_AFTER[-1])] * len(FRONT_AFTER)
-        areas = [table.hypervolume(cells[:after]) for cells, after in zip(courses, FRONT_AFTER, strict=True)]
+            courses = [course(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
+        areas = [table.hypervolume(cells[:queries]) for cells, queries in zip(courses, after, strict=True)]
         shares.append([area / table.hypervolume() for area in areas])
-    share = {str(after): round(float(mean), 4) for after, mean in zip(FRONT_AFTER, np.mean(shares, 0), strict=True)}
+    share = {str(queries): round(float(mean), 4) for queries, mean in zip(after, np.mean(shares, 0), strict=True)}
     return {"device": device, "strategy": strategy, "share_after": share, "seeds": seeds}
 
 
@@ -403,6 +403,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT))
     parser.add_argument("--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median is the limit")
     parser.add_argument("--fronts", nargs="+", default=[], metavar="DEVICE", help="devices whose latency is minimised")
+    parser.add_argument(
+        "--after", nargs="+", type=int, default=list(FRONT_AFTER), help="queries of --fronts, ascending"
+    )
     parser.add_argument("--strategies", nargs="+", choices=[*STRATEGIES, *(FRONTS.keys() - STRATEGIES.keys())])
     parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and strategies are kept")
     options = parser.parse_args(argv)
@@ -439,7 +442,7 @@ def main(argv: list[str] | None = None) -> None:
         write()
     for device, strategy in itertools.product(options.fronts, of_fronts):
         on_front = [row for row in on_front if (row["device"], row["strategy"]) != (device, strategy)]
-        on_front.append(front(strategy, device, options.seeds))
+        on_front.append(front(strategy, device, options.seeds, options.after))
         print(on_front[-1], flush=True)
         write()
 
