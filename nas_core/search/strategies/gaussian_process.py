@@ -9,7 +9,6 @@ Letters: n evaluated architectures, N candidates, F features, G groups of featur
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -83,8 +82,9 @@ class GaussianProcess:
 
     def posterior(self, rows: Rows) -> Posterior:
         """Return predictions for candidates ``(N, slots)``; fast for the same array after further results."""
-        known, points, posterior = self._known or (None, None, None)
-        if known is rows and np.array_equal(points, self.points[: len(points)]):
+        before = self._known
+        if before and before[0] is rows and np.array_equal(before[1], self.points[: len(before[1])]):
+            posterior = before[2]
             posterior.update()
         else:
             posterior = Posterior(self, self.scaled(rows))
@@ -146,13 +146,6 @@ class Posterior:
         targets = solve_triangular(process.factor, process.targets, lower=True)
         self.mean: Numbers = (targets.astype(np.float32) @ self._white).astype(np.float64)
         """Predicted normal quantiles ``(N,)``."""
-
-    def of(self, places: NDArray[np.int64]) -> Posterior:
-        """Return an independent posterior of some candidates."""
-        part = copy(self)
-        part._points, part._whitened = self._points[places], self._whitened[:, places]
-        part.mean, part.deviation = self.mean[places], self.deviation[places]
-        return part
 
     def believe(self, place: int) -> None:
         """Condition on a result of a candidate that equals its predicted mean: only deviations change."""

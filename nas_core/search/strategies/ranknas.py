@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -129,7 +128,8 @@ class RankNAS(Strategy):
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker == "gaussian-process":
-            return GaussianProcessRanker
+            ranker = GaussianProcessRanker(self.space)  # one for all rankings, since it uses earlier fits again
+            return lambda space, seed: ranker
         if self.config.ranker == "boosted":
             return BoostedRanker
         from nas_core.predictor.ranker import NNFormerRanker, check_readable  # imports torch
@@ -182,14 +182,10 @@ class RankNAS(Strategy):
         rows, values = self._evaluated()
         if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
-        ranker = self._fitted_ranker
+        ranker = self._make(self.space, self.seed)
         ranker.fit(rows, values)
         rough = fast_proposals(self.proposals, rows)
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
-
-    @cached_property
-    def _fitted_ranker(self) -> Ranker:
-        return self._make(self.space, self.seed)
 
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
