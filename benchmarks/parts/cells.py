@@ -38,6 +38,10 @@ class Table:
     """Accuracy by which cells are ranked."""
     constrained: bool
 
+    def metrics(self, cell: int) -> dict[str, float]:
+        """Return what a query of a cell gives; all metrics are minimised."""
+        return {"loss": -float(self.observed_accuracy[cell])}
+
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Return a mask ``(n,)`` of rows that are cells."""
         has_cell: NDArray[np.bool_] = self.cells(rows) >= 0

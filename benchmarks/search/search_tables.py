@@ -1,7 +1,7 @@
 """Queries until a search finds one of the best 0.1 % of NAS-Bench-201 and -101, and its best result under a limit.
 
-Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..]``. NAS_EXT_DATA names the folder of the
-tables, which are not in this repository.
+Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..] [--fronts DEVICE ..]``. NAS_EXT_DATA names
+the folder of the tables, which are not in this repository.
 
 A query is one new cell. The best cells have the highest mean test accuracy. A query returns the validation accuracy on
 NAS-Bench-201. On NAS-Bench-101 it returns the mean test accuracy, since most validation accuracies are not published.
@@ -9,7 +9,8 @@ NAS-Bench-201. On NAS-Bench-101 it returns the mean test accuracy, since most va
 when one of the best cells is found or the budget is spent.
 
 ``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, among cells not slower
-than the median of a device.
+than the median of a device. ``--fronts`` measures the hypervolume of validation error and latency on a device after 50,
+100 and 200 queries, as a share of that of all cells; the reference point is the worst value of each metric.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,18 +41,22 @@ from nas_core.search import (
     Constraint,
     EvolutionConfig,
     HATEvolution,
+    HypervolumeConfig,
+    HypervolumeSearch,
     MILPConfig,
+    MultiObjectiveEvolution,
     RandomConfig,
     RandomSearch,
     RankNAS,
     RankNASConfig,
 )
+from nas_core.search.registry import config_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 from optuna_ext import suggest_architecture
 
 RESULT = Path(__file__).parents[1] / "results" / "search_tables.json"
-SHARE, BUDGET, AFTER = 0.001, 1500, (50, 100)
+SHARE, BUDGET, AFTER, FRONT_AFTER = 0.001, 1500, (50, 100), (50, 100, 200)
 Array = NDArray[np.float64]
 TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench201": nasbench201_table,
@@ -104,39 +109,44 @@ class GaussianLoop:
     """Minimal Bayesian optimisation: Gaussian process on one-hot genes, highest confidence bound first."""
 
     def __init__(self, table: Table, seed: int) -> None:
-        self.space, self.proposed, self.values = table.space, list[int](), list[float]()
+        self.space, self.proposed, self.values = table.space, list[int](), list[list[float]]()
         grid = np.stack(np.unravel_index(np.arange(table.space.cardinality()), table.space.slots.sizes), 1)
         self.rows = grid.astype(np.int16)
         self.open = np.ones(len(grid), np.bool_)
         for limit in table.limits:
             self.open &= limit.values(self.rows) <= limit.limit
         self.first = np.random.default_rng(seed).permutation(np.flatnonzero(self.open))[:10].tolist()
-        self.genes = table.space.encode_rows(self.rows, "onehot").astype(np.float64)
+        self.genes = table.space.encode_rows(self.rows, "onehot").astype(np.float32)
 
     def ask(self, n: int = 1) -> list[Architecture]:
         if len(self.proposed) < len(self.first):
             place = self.first[len(self.proposed)]
         else:
-            points, values = self.genes[self.proposed], np.array(self.values)
-            values = (values - values.mean()) / (values.std() + 1e-9)
-            fits = []
-            for length, noise in itertools.product((1, 2, 4), (0.01, 0.1)):
-                kernel = self._kernel(points, points, length) + noise * np.eye(len(points))
-                weights = np.linalg.solve(kernel, values)
-                fits.append((values @ weights + np.linalg.slogdet(kernel)[1], length, kernel, weights))
-            _, length, kernel, weights = min(fits, key=lambda fit: fit[0])
-            cells = np.flatnonzero(self.open)
-            near = self._kernel(self.genes[cells], points, length)
-            variance = 1 - (near * np.linalg.solve(kernel, near.T).T).sum(1)
-            bound = near @ weights - 2 * np.sqrt(np.maximum(variance, 0))
-            place = int(cells[np.argmin(bound)])
+            place = int(np.flatnonzero(self.open)[self._next()])
         self.proposed.append(place)
         self.open[place] = False
         return self.space.architectures(self.rows[[place]])
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
         assert metrics is not None
-        self.values.append(metrics["loss"])
+        self.values.append(list(metrics.values()))
+
+    def _next(self) -> int:
+        return int(np.argmin(self._bound(np.array(self.values)[:, 0])))
+
+    def _bound(self, values: Array) -> Array:
+        """Return the lower confidence bounds of the open cells, in standard deviations of the values."""
+        points, values = self.genes[self.proposed], (values - values.mean()) / (values.std() + 1e-9)
+        fits = []
+        for length, noise in itertools.product((1, 2, 4), (0.01, 0.1)):
+            kernel = self._kernel(points, points, length) + noise * np.eye(len(points))
+            weights = np.linalg.solve(kernel, values)
+            fits.append((values @ weights + np.linalg.slogdet(kernel)[1], length, kernel, weights))
+        _, length, kernel, weights = min(fits, key=lambda fit: fit[0])
+        near = self._kernel(self.genes[self.open], points, length)
+        variance = 1 - (near * (near @ np.linalg.inv(kernel).astype(np.float32))).sum(1)
+        bound: Array = near @ weights - 2 * np.sqrt(np.maximum(variance, 0))
+        return bound
 
     def _kernel(self, first: Array, second: Array, length: float) -> Array:
         apart = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
@@ -144,13 +154,32 @@ class GaussianLoop:
         return kernel
 
 
+class TwoMetricsLoop(GaussianLoop):
+    """The same with one process per metric and a random weight per query (ParEGO): the smallest larger weighted bound.
+
+    Knowles, "ParEGO", IEEE Transactions on Evolutionary Computation 10, 2006.
+    """
+
+    def __init__(self, table: Table, seed: int) -> None:
+        super().__init__(table, seed)
+        self.weights = np.random.default_rng([seed, 1])
+
+    def _next(self) -> int:
+        weight, scaled = self.weights.random(), []
+        for values, share in zip(np.array(self.values).T, (weight, 1 - weight), strict=True):
+            best, width = (values.min() - values.mean()) / values.std(), np.ptp(values) / values.std()
+            scaled.append(share * (self._bound(values) - best) / width)
+        return int(np.argmin(np.max(scaled, 0) + 0.05 * np.sum(scaled, 0)))
+
+
 class TPE:
     """Optuna's TPE with constraints; cells above a limit are reported without a query."""
 
-    def __init__(self, table: Table, seed: int) -> None:
+    def __init__(self, table: Table, seed: int, metrics: int = 1) -> None:
         self.space, self.limits = table.space, table.limits
-        sampler = optuna.samplers.TPESampler(seed=seed, constraints_func=lambda trial: trial.user_attrs["excess"])
-        self.study = optuna.create_study(sampler=sampler)
+        constraints = {"constraints_func": lambda trial: trial.user_attrs["excess"]} if self.limits else {}
+        sampler = optuna.samplers.TPESampler(seed=seed, **constraints)
+        self.study = optuna.create_study(sampler=sampler, directions=["minimize"] * metrics)
 
     def ask(self, n: int = 1) -> list[Architecture]:
         while True:
@@ -165,7 +194,7 @@ class TPE:
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
         assert metrics is not None
-        self.study.tell(self.trial, metrics["loss"])
+        self.study.tell(self.trial, list(metrics.values()))
 
 
 class CellRanker:
@@ -207,7 +236,7 @@ def milp(table: Table, seed: int) -> MILP:
     return MILP(table.space, table.limits, config, seed=seed)
 
 
-LOOP = "gaussian process, 15 lines"
+LOOP, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
     "regularised evolution": RegularizedEvolution,
@@ -217,10 +246,16 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "ranknas": ranknas,
     "ranknas, one at a time": one_by_one,
     "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
-    "ranknas, regression": lambda t, seed: ranknas(t, seed, "regression"),
     "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
     "milp": milp,
 }
+
+
+def latencies(device: str) -> Array:
+    """Return the milliseconds of the cells of NAS-Bench-201."""
+    with np.load(NASBENCH201_LATENCY, allow_pickle=False) as content:
+        latency_ms: Array = content["latency_ms"][:, content["devices"].tolist().index(device)].astype(np.float64)
+    return latency_ms
 
 
 @dataclass(frozen=True)
@@ -238,11 +273,77 @@ class LimitedTable(Table):
     @classmethod
     def of(cls, device: str) -> LimitedTable:
         table = nasbench201_table()
-        with np.load(NASBENCH201_LATENCY, allow_pickle=False) as content:
-            latency = content["latency_ms"][:, content["devices"].tolist().index(device)].astype(np.float64)
+        latency = latencies(device)
         limit = Constraint("latency_ms", float(np.median(latency)), lambda rows: latency[table.cells(rows)])
         optimum = float(table.observed_accuracy[latency <= limit.limit].max())
         return cls(**vars(table), limit=limit, optimum=optimum)
+
+
+@dataclass(frozen=True)
+class FrontTable(Table):
+    """NAS-Bench-201 with two metrics: validation accuracy and latency on a device."""
+
+    latency_ms: Array
+
+    @classmethod
+    def of(cls, device: str) -> FrontTable:
+        return cls(**vars(nasbench201_table()), latency_ms=latencies(device))
+
+    def metrics(self, cell: int) -> dict[str, float]:
+        return {**super().metrics(cell), "latency_ms": float(self.latency_ms[cell])}
+
+    def hypervolume(self, cells: Sequence[int] | slice = slice(None)) -> float:
+        """Return the area between the cells and the worst value of each metric."""
+        area, right = 0.0, float(self.latency_ms.max())
+        least = float(self.observed_accuracy.min())
+        for accuracy, latency in sorted(zip(self.observed_accuracy[cells], self.latency_ms[cells], strict=True))[::-1]:
+            area += (accuracy - least) * max(right - latency, 0.0)
+            right = min(right, latency)
+        return area
+
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+class UnderLimits:
+    """RankNAS once per latency limit, in turns, at quantiles of a device; each search learns from all results."""
+
+    def __init__(self, table: FrontTable, seed: int) -> None:
+        def latency(rows: Rows) -> Array:
+            return table.latency_ms[table.cells(rows)]
+
+        limits = [Constraint("latency_ms", float(limit), latency) for limit in np.quantile(table.latency_ms, QUANTILES)]
+        config = RankNASConfig(samples=4, per_ranking=1)
+        self.searches = [RankNAS(table.space, limit, config, seed=seed) for limit in limits]
+        self.turn = 0
+
+    def ask(self, n: int = 1) -> list[Architecture]:
+        self.turn = (self.turn + 1) % len(self.searches)
+        return self.searches[self.turn].ask(1)
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
+        for search in self.searches:
+            search.tell(architecture, metrics)
+
+
+def nsga2(table: Table, seed: int, evaluations: int = FRONT_AFTER[-1]) -> MultiObjectiveEvolution:
+    config = config_of("multi-objective", {}, evaluations)
+    return MultiObjectiveEvolution(table.space, config=config, seed=seed)
+
+
+def hypervolume(table: Table, seed: int, per_round: int = 5) -> HypervolumeSearch:
+    return HypervolumeSearch(table.space, config=HypervolumeConfig(per_round=per_round), seed=seed)
+
+
+FRONTS: Mapping[str, Callable[[FrontTable, int], Search]] = {
+    "random": lambda t, seed: RandomSearch(t.space, config=RandomConfig(evaluations=BUDGET), seed=seed),
+    NSGA2: nsga2,
+    "tpe": lambda t, seed: TPE(t, seed, metrics=2),
+    LOOP: TwoMetricsLoop,
+    "ranknas under five limits": UnderLimits,
+    "hypervolume": hypervolume,
+    "hypervolume, one at a time": lambda t, seed: hypervolume(t, seed, per_round=1),
+}
 
 
 def course(search: Search, table: Table, most: int, best: Collection[int] = ()) -> list[int]:
@@ -256,7 +357,7 @@ def course(search: Search, table: Table, most: int, best: Collection[int] = ()) 
         cells[cell] = None
         if cell in best:
             break
-        search.tell(architectures[0], {"loss": -float(table.observed_accuracy[cell])})
+        search.tell(architectures[0], table.metrics(cell))
     return list(cells)
 
 
@@ -278,27 +379,49 @@ def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     return {**row, "optimum": round(100 * table.optimum, 2)}
 
 
+def front(strategy: str, device: str, seeds: int, after: Sequence[int] = FRONT_AFTER) -> dict[str, Any]:
+    """Return a row with the share of the best hypervolume after each number of queries, ascending."""
+    table, shares = FrontTable.of(device), []
+    for seed in range(seeds):
+        if strategy == NSGA2:  # its population depends on the number of queries
+            courses = [course(nsga2(table, seed, queries), table, queries) for queries in after]
+        else:
+            courses = [course(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
+        areas = [table.hypervolume(cells[:queries]) for cells, queries in zip(courses, after, strict=True)]
+        shares.append([area / table.hypervolume() for area in areas])
+    share = {str(queries): round(float(mean), 4) for queries, mean in zip(after, np.mean(shares, 0), strict=True)}
+    return {"device": device, "strategy": strategy, "share_after": share, "seeds": seeds}
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT))
     parser.add_argument("--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median is the limit")
-    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser.add_argument("--fronts", nargs="+", default=[], metavar="DEVICE", help="devices whose latency is minimised")
+    parser.add_argument(
+        "--after", nargs="+", type=int, default=list(FRONT_AFTER), help="queries of --fronts, ascending"
+    )
+    parser.add_argument("--strategies", nargs="+", choices=[*STRATEGIES, *(FRONTS.keys() - STRATEGIES.keys())])
     parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and strategies are kept")
     options = parser.parse_args(argv)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     before = read_json(options.out) if options.out.exists() else {}
-    rows, under_limit = before.get("rows", []), before.get("limited", [])
+    rows, under_limit, on_front = (before.get(name, []) for name in ("rows", "limited", "fronts"))
+    strategies, of_fronts = (
+        [name for name in options.strategies or known if name in known] for known in (STRATEGIES, FRONTS)
+    )
 
     def write() -> None:
-        content = {"budget": BUDGET, "rows": rows, "limited": under_limit, "machine": describe_machine("cpu", 1)}
+        content = {"budget": BUDGET, "rows": rows, "limited": under_limit, "fronts": on_front}
+        content |= {"machine": describe_machine("cpu", 1)}
         write_result(options.out, content, command(__file__, argv), adds=True)
 
     for name in options.tables:
         table = TABLES[name]()
         count = round(SHARE * len(table.test_accuracy))
         best = set(np.argsort(-table.test_accuracy)[:count].tolist())
-        for strategy in options.strategies:
+        for strategy in strategies:
             if strategy == LOOP and not name.startswith("nasbench201"):
                 continue  # it enumerates the space
             counts = [queries(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
@@ -308,10 +431,15 @@ def main(argv: list[str] | None = None) -> None:
             rows.append({**row, "q25": low, "q75": high, "mean": float(np.mean(counts)), "seeds": options.seeds})
             print(rows[-1], flush=True)
             write()
-    for device, strategy in itertools.product(options.limits, options.strategies):
+    for device, strategy in itertools.product(options.limits, strategies):
         under_limit = [row for row in under_limit if (row["device"], row["strategy"]) != (device, strategy)]
         under_limit.append(limited(strategy, device, options.seeds))
         print(under_limit[-1], flush=True)
+        write()
+    for device, strategy in itertools.product(options.fronts, of_fronts):
+        on_front = [row for row in on_front if (row["device"], row["strategy"]) != (device, strategy)]
+        on_front.append(front(strategy, device, options.seeds, options.after))
+        print(on_front[-1], flush=True)
         write()
 
 

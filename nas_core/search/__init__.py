@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nas_core.search.registry import STRATEGIES
     from nas_core.search.strategies.base import Strategy
     from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
+    from nas_core.search.strategies.hypervolume import HypervolumeConfig, HypervolumeSearch
     from nas_core.search.strategies.milp import MILP, MILPConfig
     from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
     from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
@@ -23,6 +24,8 @@ __all__ = [
     "Constraint",
     "EvolutionConfig",
     "HATEvolution",
+    "HypervolumeConfig",
+    "HypervolumeSearch",
     "InfeasibleError",
     "MILPConfig",
     "MultiObjectiveConfig",

@@ -21,7 +21,7 @@ from nas_core.search.calibration.model import calibrated_metrics, objective_of
 from nas_core.search.engine import search
 from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
-from nas_core.search.registry import STRATEGIES, config_of, how_many
+from nas_core.search.registry import STRATEGIES, config_of, default_strategy, how_many
 from nas_core.search.shared import check_shared, shared_evaluations
 from nas_core.space import Architecture
 
@@ -65,8 +65,11 @@ class SearchSettings:
     """Split whose loss is minimised."""
     valid_sentences: int | None = None
     """Number of sentences of the split to evaluate; default: all."""
-    strategy: str = "evolution"
-    """Search strategy, from the list above."""
+    evaluations: int | None = None
+    """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options say."""
+    strategy: str | None = None
+    """Search strategy, from the list above. The default is evolution, or ranknas for at most 500 evaluations; with a
+    latency model and no latency limit, it is multi-objective, or hypervolume for at most 500 evaluations."""
     set: Mapping[str, Any] = field(default_factory=dict)
     """Option of the strategy, from the lists above; repeatable."""
     seed: int = 0
@@ -108,6 +111,8 @@ class SearchSettings:
         check_fields(self, ranges={"seed": Range(0), **ranges})
         if self.valid_sentences is not None:
             checked_value(self.valid_sentences, int, "valid_sentences", positive)
+        if self.evaluations is not None:
+            checked_value(self.evaluations, int, "evaluations", Range(10))
         object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
         if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
             raise ConfigError(
@@ -221,8 +226,10 @@ class _CheckpointSearch:
         self.here = self.jobs is None and len(self.devices) == 1
         if self.here:
             check_precision(settings.precision, settings.device)
-        self.config = config_of(settings.strategy, settings.set)
         model = settings.latency_model
+        front = model is not None and not any(name in settings.limit for name in _LATENCY)
+        self.strategy = settings.strategy or default_strategy(settings.evaluations, front)
+        self.config = config_of(self.strategy, settings.set, settings.evaluations)
         self.compared: dict[str, Any] = {
             "checkpoint_sha256": file_digest(settings.checkpoint),
             "latency_model_sha256": file_digest(model) if model else None,
@@ -301,10 +308,11 @@ class _CheckpointSearch:
         latencies = [latency_limit(model, ms) for ms in self._limits_ms(model)] if model else []
         calibration = self.evaluation.calibration
         quality = objective_of(calibration) if calibration else "loss"
-        kind, objectives = STRATEGIES.get(settings.strategy), [quality, *(["latency_ms"] if model else self.costs)]
+        kind = STRATEGIES.get(self.strategy)
+        objectives = [quality, *(["latency_ms"] if model else self.costs)][: kind.most_objectives]
         if kind.multi_objective and len(objectives) < 2:
             raise ConfigError(
-                f"strategy {settings.strategy} needs a second metric besides {quality}, but parameters and FLOPs cannot"
+                f"strategy {self.strategy} needs a second metric besides {quality}, but parameters and FLOPs cannot"
                 f" be computed for search space {self.space.name!r}; give a latency model"
             )
         strategies: dict[str, Strategy] = {}

@@ -13,6 +13,9 @@ from nas_core.search.strategies.base import Strategy
 
 _OURS = "nas_core.search.strategies"
 
+FEW = 500
+"""Largest number of evaluations for which the default strategy fits a Gaussian process to all results."""
+
 STRATEGIES: Registry[type[Strategy]] = Registry(
     "strategy",
     "nas_ext.strategies",
@@ -22,6 +25,7 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
         "ranknas": f"{_OURS}.ranknas:RankNAS",
         "milp": f"{_OURS}.milp:MILP",
         "multi-objective": f"{_OURS}.multi_objective:MultiObjectiveEvolution",
+        "hypervolume": f"{_OURS}.hypervolume:HypervolumeSearch",
     },
     Strategy,
     of_classes=True,
@@ -42,8 +46,33 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
     return options
 
 
-def config_of(name: str, settings: Mapping[str, Any]) -> Any:
+def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = None) -> Any:
+    """Return a strategy's settings.
+
+    Args:
+        evaluations: largest number of evaluations, from which other settings follow; None: as in the settings.
+    """
+    if evaluations is not None:
+        sized = STRATEGIES.get(name).settings_for(evaluations)
+        if both := [name for name in sized if name in settings]:
+            raise ConfigError(
+                f"{' and '.join(both)} of strategy {name} would follow from evaluations={evaluations}; leave one out"
+            )
+        settings = {**sized, **settings}
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")
+
+
+def default_strategy(evaluations: int | None, front: bool) -> str:
+    """Return the strategy that is best for a number of evaluations, by ``benchmarks/results/search_tables.json``.
+
+    Args:
+        evaluations: None: as many as the strategy's settings allow.
+        front: True to minimise two metrics.
+    """
+    few = evaluations is not None and evaluations <= FEW
+    if front:
+        return "hypervolume" if few else "multi-objective"
+    return "ranknas" if few else "evolution"
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:

@@ -35,6 +35,7 @@ def run(tmp_path: Path, supernet: ToySupernet) -> Search:
         )
         files = ["--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
         by = arguments[arguments.index("--strategy") + 1] if "--strategy" in arguments else "evolution"
-        return main(["search", *files, *options, *SMALL.get(by, []), "--finalists", "4", *arguments])
+        small = [] if "--evaluations" in arguments else SMALL.get(by, [])
+        return main(["search", *files, *options, *small, "--finalists", "4", *arguments])
 
     return call

@@ -29,6 +29,26 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == repeated  # all were read from the journal
 
 
+def test_few_evaluations_choose_the_strategy(
+    run: Search, tmp_path: Path, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ["--latency-model", str(tmp_path / "latency.json"), "--no-measure", "--evaluations", "14"]
+    for limit, out in (([], "front"), (["--limit", "latency_ms=2.6"], "limited"), (["--limit", "params_m=1"], "small")):
+        assert run(*model, *limit, limits=False, out=out) == 0
+    named = {}
+    for out in ("front", "limited", "small"):
+        settings = yaml.safe_load((tmp_path / out / "config.yaml").read_text())["settings"]
+        named[out] = [(search["strategy"], search.get("objectives")) for search in settings["searches"].values()]
+    both = ["loss", "latency_ms"]
+    assert named == {"front": [("hypervolume", both)], "limited": [("ranknas", None)], "small": [("hypervolume", both)]}
+    assert 14 <= len(supernet.evaluated) <= 3 * 14
+    assert run("--strategy", "hypervolume", "--evaluations", "12", limits=False, out="costs") == 0
+    settings = yaml.safe_load((tmp_path / "costs" / "config.yaml").read_text())["settings"]
+    assert settings["searches"]["unlimited"]["objectives"] == ["loss", "params_m"]
+    assert run("--evaluations", "12", "--set", "samples=5", limits=False, out="other") == 2
+    assert "samples" in capsys.readouterr().err
+
+
 def test_memory_and_cache_are_limits_like_others(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

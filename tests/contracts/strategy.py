@@ -90,6 +90,13 @@ class StrategyContract:
         assert len(set(proposals)) == len(proposals)
         assert (bound.values(SPACE.rows(proposals)) <= bound.limit).all()
 
+    @pytest.mark.parametrize("evaluations", [10, 37, 500])
+    def test_settings_for_a_number_of_evaluations(self, evaluations: int) -> None:
+        settings = self.strategy.settings_for(evaluations)
+        config = config_from(self.strategy.config_class, settings, "option")
+        budget = self.strategy.create(SPACE, [], config, ["loss", "latency_ms"], seed=0).budget
+        assert 0.8 * evaluations <= budget <= evaluations
+
     def test_a_seed_has_one_trajectory_in_any_process(self) -> None:
         """The other process has another hash seed."""
         test, first = type(self), trajectory(self)

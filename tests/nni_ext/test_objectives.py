@@ -68,6 +68,14 @@ def test_a_tuner_weighs_what_trials_report(tmp_path: Path, monkeypatch: pytest.M
     assert repeated._search.strategy.front() == front  # private: as above
 
 
+def test_a_tuner_of_few_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "log"))
+    settings = {"space": "hat_small", "objectives": ["loss", "-images_per_s"], "evaluations": 16, "candidates": 50}
+    search_tuner = nni_ext.SearchTuner(strategy="hypervolume", **settings)
+    assert len(tuned(search_tuner)) == 16
+    assert len(search_tuner._search.strategy.front()) > 2  # private: NNI receives its proposals only
+
+
 def test_directions_by_name() -> None:
     front = STRATEGIES.get("multi-objective")
     assert further_objectives(front, ["loss", "top1", "latency_ms", "-speed"], "loss") == (

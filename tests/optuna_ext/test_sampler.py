@@ -21,6 +21,7 @@ from optuna_ext import (
     HATEvolutionSampler,
     MultiObjectiveSampler,
     RankNASSampler,
+    SearchSampler,
     architecture_of,
     as_objective,
     suggest_architecture,
@@ -80,11 +81,16 @@ def test_what_is_maximised_is_found() -> None:
     assert architectures(study) == architectures(same)
 
 
-def test_a_front_of_two_values() -> None:
-    study = optuna.create_study(
-        directions=["minimize", "maximize"],
-        sampler=MultiObjectiveSampler(SPACE, metrics=["loss", "size"], population=6, iterations=4),
-    )
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        MultiObjectiveSampler(SPACE, metrics=["loss", "size"], population=6, iterations=4),
+        SearchSampler(SPACE, strategy="hypervolume", metrics=["loss", "size"], evaluations=30, candidates=50),
+    ],
+    ids=["multi-objective", "hypervolume"],
+)
+def test_a_front_of_two_values(sampler: SearchSampler) -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
     study.optimize(lambda trial: (objective(trial), -size(architecture_of(trial, SPACE))), n_trials=40)
     assert len(set(architectures(study))) == 40 and len(study.best_trials) > 3
 

@@ -12,6 +12,8 @@ from nas_core.search import (
     MILP,
     EvolutionConfig,
     HATEvolution,
+    HypervolumeConfig,
+    HypervolumeSearch,
     MILPConfig,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
@@ -39,6 +41,9 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     ),
     "milp": lambda value: MILP(
         SPACE, [limit(value)], MILPConfig(evaluations=36, single_changes=15, per_round=8, solves=3), seed=1
+    ),
+    "hypervolume": lambda value: HypervolumeSearch(
+        SPACE, [limit(value)], HypervolumeConfig(evaluations=36, samples=12, per_round=4, candidates=50), seed=1
     ),
     "multi-objective": lambda value: MultiObjectiveEvolution(
         SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8, mutations=5, crossovers=5), seed=1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.search.constraints import Constraint
+from nas_core.search.strategies.proposals import Proposals
 from nas_core.space import SearchSpace
 from nas_core.space.slots import ABSENT, Rows
 
@@ -119,6 +120,15 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
         parts = AdditiveFit(variables, rows, values).parts
         constant = float(values.mean() - (variables.of(rows) @ parts).mean())
     return replace(constraint, predict_rows=lambda some: constant + variables.of(some) @ parts, together=0)
+
+
+def fast_proposals(proposals: Proposals, rows: Rows) -> Proposals:
+    """Return proposals whose slow constraints are estimated by additive models of these rows."""
+    limits = proposals.constraints
+    if not any(limit.together for limit in limits):
+        return proposals
+    fast = [estimated(limit, proposals.space, rows) if limit.together else limit for limit in limits]
+    return Proposals(proposals.space, fast, proposals.max_tries)
 
 
 @dataclass(frozen=True)

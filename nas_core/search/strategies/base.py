@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
-from nas_core.options import NoSettings
+from nas_core.options import NoSettings, options_of
 from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.proposals import Proposals, row_keys
@@ -51,7 +51,9 @@ class Strategy(ABC):
     config_class: ClassVar[type[Any]] = NoSettings
     """Frozen dataclass of the strategy's options."""
     multi_objective: ClassVar[bool] = False
-    """True if all objectives are minimised, not only the first."""
+    """True if several metrics are minimised, not only the first."""
+    most_objectives: ClassVar[int | None] = None
+    """Largest number of metrics if several are minimised; None: any."""
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
@@ -99,6 +101,17 @@ class Strategy(ABC):
     @abstractmethod
     def budget(self) -> int:
         """Largest number of evaluations."""
+
+    @classmethod
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        """Return the settings with which at most a number of architectures, at least 10, are evaluated.
+
+        Raises:
+            ConfigError: the strategy has no setting ``evaluations`` and does not define this method.
+        """
+        if "evaluations" not in {option.name for option in options_of(cls.config_class)}:
+            raise ConfigError(f"strategy {cls.name} has no number of evaluations; give its own settings instead")
+        return {"evaluations": evaluations}
 
     @classmethod
     def create(

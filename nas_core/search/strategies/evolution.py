@@ -114,6 +114,13 @@ class HATEvolution(Strategy):
         children = self.config.mutations + self.config.crossovers
         return self.config.population + (self.config.iterations - 1) * children
 
+    @classmethod
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        """Return a population of one part in 24, as in HAT, but of at least 10, and as many iterations as possible."""
+        config = EvolutionConfig.of(population=min(max(10, evaluations // 24), EvolutionConfig.population))
+        children = config.mutations + config.crossovers
+        return {"population": config.population, "iterations": 1 + (evaluations - config.population) // children}
+
     def _propose(self) -> Rows | None:
         if self.generation == self.config.iterations:
             return None

@@ -1,4 +1,4 @@
-"""Gaussian process on the genes of a search space, as a ranker.
+"""Gaussian process on the genes of a space, as a ranker and for several objectives.
 
 Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, 5.4.1 (marginal likelihood); Srinivas et al.,
 "Gaussian Process Optimization in the Bandit Setting", ICML 2010 (confidence bounds); Desautels et al., "Parallelizing
@@ -19,28 +19,30 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 Numbers = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 KAPPA = 3.0
 """Number of standard deviations subtracted from the predicted mean; tuned on NAS-Bench-201, like the precisions."""
 STEPS = 15
 """Iterations of the fit of length scales."""
 MOST = 500
-"""Largest number of evaluated architectures in a fit; with more, the best half and a random half are used."""
+"""Largest number of evaluated architectures in a fit."""
+LEAST = 1e-9
+"""Smallest variance of a prediction."""
+REFIT = 10
+"""Length scales are fitted anew when the number of results has grown by one part in this many."""
 NOISE = 0.02
 """Prior value of the noise variance, relative to the variance of the values."""
 PRECISION_RATE, PRECISION_VARIANCE, PRECISION_NOISE = 8.0, 0.2, 5.0
 """Precisions of the normal priors on the logarithms of rates, variance and noise."""
 
 
-class GaussianProcessRanker:
-    """Ranker by the lower confidence bound of a Gaussian process; smaller scores are better.
+class GaussianProcess:
+    """Gaussian process whose kernel is squared exponential, with a length scale for the options of each choice, and one
+    for their sizes if they are numbers."""
 
-    The squared exponential kernel has one length scale for the options of each choice, and one for their sizes if they
-    are numbers. Values are replaced by normal quantiles of their ranks.
-    """
-
-    def __init__(self, space: SearchSpace, seed: int = 0) -> None:
-        self._variables, self._seed = Variables(space), seed
+    def __init__(self, space: SearchSpace) -> None:
+        self._variables = Variables(space)
         slots = space.slots
         choice_of = np.repeat(np.arange(len(slots.choices)), [len(choice.options) for choice in slots.choices])
         sizes = self._variables.steps()[:, : slots.count]
@@ -50,70 +52,168 @@ class GaussianProcessRanker:
         groups = np.concatenate([choice_of[self._variables.slot_of], len(named) + choice_of[numbers]])
         self._group = np.unique(groups, return_inverse=True)[1]
         self._first = np.log(4.0 / (slots.count + len(numbers)))
+        self._fitted_to = b""
+        self._known: tuple[Rows, Singles, Posterior] | None = None
 
     def fit(self, rows: Rows, values: Numbers) -> None:
-        """Fit to architectures ``(n, slots)`` and values ``(n,)``."""
-        from scipy.linalg import solve_triangular
-        from scipy.optimize import minimize
-        from scipy.special import ndtri
-        from scipy.stats import rankdata
+        """Fit rows ``(n, slots)`` and values ``(n,)``; values are replaced by the normal quantiles of their ranks.
 
-        if len(values) > MOST:
-            order = np.argsort(values, kind="stable")
-            worse = np.random.default_rng(self._seed).permutation(order[MOST // 2 :])
-            chosen = np.sort(np.concatenate([order[: MOST // 2], worse[: MOST // 2]]))
-            rows, values = rows[chosen], values[chosen]
-        targets = ndtri((rankdata(values) - 0.5) / len(values))
-        targets = (targets - targets.mean()) / targets.std()
+        Length scales are fitted anew when the number of results has grown by one part in :data:`REFIT`, and depend on
+        the results until then. The fit is a function of its arguments: earlier calls only make it faster.
+        """
+        begun = len(rows) - len(rows) % max(1, len(rows) // REFIT)
+        fitted_to = rows[:begun].tobytes() + values[:begun].tobytes()
+        if fitted_to != self._fitted_to:
+            kept = subset(np.argsort(values[:begun], kind="stable"))
+            self._fit_scales(rows[kept], values[kept])
+            self._fitted_to, self._known = fitted_to, None
+        kept = subset(np.argsort(values, kind="stable"))
+        rows, values = rows[kept], values[kept]
+        self.begun = begun if len(rows) < MOST else len(rows)
+        """Number of results with which a :class:`Posterior` begins."""
+        self.points = self.scaled(rows)
+        kernel = self.kernel(self.points, self.points).astype(np.float64)
+        kernel[np.diag_indices(len(kernel))] += self.noise
+        self.factor = np.linalg.cholesky(kernel)
+        """Cholesky factor ``(n, n)`` of the kernel of the results."""
+        self.targets = normal_scores(values)
+
+    def posterior(self, rows: Rows) -> Posterior:
+        """Return predictions for candidates ``(N, slots)``; fast for the same array after further results."""
+        before = self._known
+        if before and before[0] is rows and np.array_equal(before[1], self.points[: len(before[1])]):
+            posterior = before[2]
+            posterior.update()
+        else:
+            posterior = Posterior(self, self.scaled(rows))
+        self._known = rows, self.points, posterior
+        return posterior
+
+    def _fit_scales(self, rows: Rows, values: Numbers) -> None:
+        from scipy.optimize import minimize
+
         features = self._variables.of(rows) @ self._features
-        apart = np.stack([squared_distances(part, part) for part in self._parts(features)])
+        parts = [features[:, self._group == group] for group in range(self._group.max() + 1)]
+        apart = np.stack([squared_distances(part, part) for part in parts])
         first = np.concatenate([np.full(len(apart), self._first), [0.0, np.log(NOISE)]])
         precision = np.concatenate([np.full(len(apart), PRECISION_RATE), [PRECISION_VARIANCE, PRECISION_NOISE]])
         fitted = minimize(
-            negative_log_posterior, first, (apart, targets, first, precision), "L-BFGS-B", jac=True,
+            negative_log_posterior, first, (apart, normal_scores(values), first, precision), "L-BFGS-B", jac=True,
             bounds=[(-8.0, 3.0)] * len(apart) + [(-3.0, 3.0), (-9.0, 1.0)], options={"maxiter": STEPS},
         )  # fmt: skip
-        self._variance, self._noise = np.exp(fitted.x[-2:]).tolist()
+        self.variance, self.noise = np.exp(fitted.x[-2:]).tolist()
         self._scaled = (self._features * np.exp(fitted.x[self._group] / 2)).astype(np.float32)
-        self._points = self._variables.of(rows).astype(np.float32) @ self._scaled
-        kernel = self._kernel(self._points, self._points).astype(np.float64)
-        kernel[np.diag_indices(len(kernel))] += self._noise
-        self._whiten = solve_triangular(np.linalg.cholesky(kernel), np.eye(len(kernel)), lower=True)
-        self._weights = self._whiten.T @ (self._whiten @ targets)
+
+    def scaled(self, rows: Rows) -> Singles:
+        """Return features ``(N, F)`` in units of the length scales."""
+        points: Singles = self._variables.of(rows).astype(np.float32) @ self._scaled
+        return points
+
+    def kernel(self, first: Singles, second: Singles) -> Singles:
+        return np.float32(self.variance) * np.exp(np.float32(-0.5) * squared_distances(first, second))
+
+
+class Posterior:
+    """Predictions of a fitted process for candidates.
+
+    Args:
+        points: scaled features ``(N, F)``.
+    """
+
+    def __init__(self, process: GaussianProcess, points: Singles) -> None:
+        from scipy.linalg import solve_triangular
+
+        self._process, self._points = process, points
+        begun = process.begun
+        self._rows = begun
+        self._whitened = np.empty((begun + begun // REFIT + 1, len(points)), np.float32)
+        factor = process.factor[:begun, :begun].astype(np.float32)
+        self._whitened[:begun] = solve_triangular(factor, process.kernel(process.points[:begun], points), lower=True)
+        explained = np.einsum("ij,ij->j", self._white, self._white).astype(np.float64)
+        self.deviation: Numbers = np.sqrt(np.maximum(process.variance - explained, LEAST))
+        """Standard deviations ``(N,)``."""
+        self.update()
+
+    def update(self) -> None:
+        """Condition on the results of the process that are not yet considered."""
+        from scipy.linalg import solve_triangular
+
+        process = self._process
+        for row in range(self._rows, len(process.points)):
+            self._condition(process.points[[row]], process.factor[row, :row], process.factor[row, row])
+        targets = solve_triangular(process.factor, process.targets, lower=True)
+        self.mean: Numbers = (targets.astype(np.float32) @ self._white).astype(np.float64)
+        """Predicted normal quantiles ``(N,)``."""
+
+    def believe(self, place: int) -> None:
+        """Condition on a result of a candidate that equals its predicted mean: only deviations change."""
+        left = np.sqrt(self.deviation[place] ** 2 + self._process.noise)
+        self._condition(self._points[[place]], self._white[:, place], left)
+
+    @property
+    def _white(self) -> Singles:
+        return self._whitened[: self._rows]
+
+    def _condition(self, point: Singles, whitened: NDArray[Any], left: float) -> None:
+        kernel = self._process.kernel(point, self._points)[0]
+        new = (kernel - whitened.astype(np.float32) @ self._white) / np.float32(left)
+        if self._rows == len(self._whitened):
+            self._whitened = np.vstack([self._whitened, np.empty_like(self._whitened)])
+        self._whitened[self._rows] = new
+        self._rows += 1
+        self.deviation = np.sqrt(np.maximum(self.deviation**2 - new.astype(np.float64) ** 2, LEAST))
+
+
+class GaussianProcessRanker:
+    """Ranker by the lower confidence bound of a Gaussian process; smaller scores are better."""
+
+    def __init__(self, space: SearchSpace, seed: int = 0) -> None:
+        self._process = GaussianProcess(space)
+
+    def fit(self, rows: Rows, values: Numbers) -> None:
+        """Fit rows ``(n, slots)`` and values ``(n,)``."""
+        self._process.fit(rows, values)
 
     def score(self, rows: Rows) -> Numbers:
-        """Return the lower confidence bounds ``(N,)``."""
-        mean, deviation, *_ = self._posterior(rows)
-        return np.round(mean - KAPPA * deviation, 5)  # equal on all machines
+        """Return the lower confidence bound ``(N,)``."""
+        return _bound(self._process.posterior(rows))
 
     def select(self, rows: Rows, count: int) -> Rows:
-        """Choose ``count`` rows one by one, each with the lowest bound if earlier choices were evaluated."""
-        mean, deviation, points, white = self._posterior(rows)
+        """Return ``count`` rows in turn, each with the lowest bound after the results of those before are known."""
+        posterior = Posterior(self._process, self._process.scaled(rows))
         chosen: list[int] = []
         for _ in range(min(count, len(rows))):
-            bound = np.round(mean - KAPPA * deviation, 5)
+            bound = _bound(posterior)
             bound[chosen] = np.inf
-            best = int(np.argmin(bound))
-            chosen.append(best)
-            shared = self._kernel(points[[best]], points)[0] - white[:, best] @ white
-            new = shared / np.sqrt(deviation[best] ** 2 + self._noise)
-            white = np.vstack([white, new.astype(np.float32)])
-            deviation = np.sqrt(np.maximum(deviation**2 - new**2, 1e-9))
+            chosen.append(int(np.argmin(bound)))
+            posterior.believe(chosen[-1])
         return rows[chosen]
 
-    def _posterior(self, rows: Rows) -> tuple[Numbers, Numbers, NDArray[np.float32], NDArray[np.float32]]:
-        # means and standard deviations (N,), scaled features (N, F), whitened kernels (n, N)
-        points = self._variables.of(rows).astype(np.float32) @ self._scaled
-        kernel = self._kernel(self._points, points)
-        white = self._whiten.astype(np.float32) @ kernel
-        explained = np.einsum("ij,ij->j", white, white).astype(np.float64)
-        return self._weights @ kernel, np.sqrt(np.maximum(self._variance - explained, 1e-9)), points, white
 
-    def _kernel(self, first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.float32(self._variance) * np.exp(np.float32(-0.5) * squared_distances(first, second))
+def _bound(posterior: Posterior) -> Numbers:
+    return np.round(posterior.mean - KAPPA * posterior.deviation, 5)  # equal on all machines
 
-    def _parts(self, features: Numbers) -> list[Numbers]:
-        return [features[:, self._group == group] for group in range(self._group.max() + 1)]
+
+def normal_scores(values: Numbers) -> Numbers:
+    """Return the normal quantiles of the values' ranks ``(n,)``, with mean 0 and variance 1, or 0 if all are equal."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    scores = ndtri((rankdata(values) - 0.5) / len(values))
+    standardised: Numbers = (scores - scores.mean()) / (scores.std() or 1.0)
+    return standardised
+
+
+def subset(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of at most :data:`MOST` results, ascending: the best, and of the others every so many.
+
+    Args:
+        order: places ``(n,)`` of the results, best first.
+    """
+    if len(order) > MOST:
+        others = np.linspace(MOST // 2, len(order) - 1, MOST - MOST // 2).round().astype(np.int64)
+        order = np.concatenate([order[: MOST // 2], order[others]])
+    return np.sort(order)
 
 
 def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:

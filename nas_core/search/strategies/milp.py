@@ -162,6 +162,10 @@ class MILP(Strategy):
     def budget(self) -> int:
         return self.config.evaluations
 
+    @classmethod
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        return {"evaluations": evaluations, "single_changes": min(evaluations // 5, MILPConfig.single_changes)}
+
     def insight(self) -> dict[str, Any]:
         return dict(self._counts) if self.generation else {}
 

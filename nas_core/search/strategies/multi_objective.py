@@ -10,7 +10,6 @@ Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,11 +19,8 @@ from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
-from nas_core.search.constraints import Constraint, Limits, violation
-from nas_core.search.journal import plain_metrics
-from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.objectives import MultiObjectiveStrategy, fronts
 from nas_core.search.strategies.proposals import row_keys
-from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
 Array = NDArray[np.float64]
@@ -67,44 +63,17 @@ class MultiObjectiveConfig:
         return cls(**settings)
 
 
-class MultiObjectiveEvolution(Strategy):
-    """NSGA-II within limits.
-
-    A result without an objective is a failure; a missing limited metric is replaced by its prediction.
-
-    Args:
-        objectives: metrics to minimise; :meth:`best` uses the first.
-    """
+class MultiObjectiveEvolution(MultiObjectiveStrategy):
+    """NSGA-II with hard constraints; the module lists differences to the paper."""
 
     config: MultiObjectiveConfig
     name: ClassVar[str] = "multi-objective"
     purpose: ClassVar[str] = "NSGA-II: the whole front of several metrics in one search"
     config_class: ClassVar[type[Any]] = MultiObjectiveConfig
-    multi_objective: ClassVar[bool] = True
     budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        constraints: Limits = (),
-        config: MultiObjectiveConfig | None = None,
-        *,
-        objectives: Sequence[str] = ("loss", "latency_ms"),
-        seed: int = 0,
-        max_tries: int = 20_000,
-    ) -> None:
-        if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
-            raise ConfigError(f"objectives are {objectives!r}; expected at least two different metric names")
-        super().__init__(space, constraints, config, seed=seed, metric=objectives[0], max_tries=max_tries)
-        self._objectives = tuple(objectives)
-        self._vectors: dict[bytes, tuple[float, ...]] = {}
-        self._outside: dict[bytes, float] = {}
-        self._parents: list[bytes] = []
-        self._children: list[bytes] = []
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        return self._objectives
+    _parents: Sequence[bytes] = ()
+    _children: Sequence[bytes] = ()
 
     @property
     def budget(self) -> int:
@@ -112,51 +81,10 @@ class MultiObjectiveEvolution(Strategy):
         return self.config.population + (self.config.iterations - 1) * children
 
     @classmethod
-    def create(
-        cls,
-        space: SearchSpace,
-        constraints: Sequence[Constraint],
-        config: Any,
-        objectives: Sequence[str],
-        **common: Any,
-    ) -> Strategy:
-        return cls(space, constraints, config, objectives=objectives, **common)
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "objectives": list(self._objectives)}
-
-    def best(self) -> tuple[Architecture, float] | None:
-        """Return the architecture with the smallest first objective, those within the limits first; None without a
-        result.
-        """
-        members = [key for key in self._members if key in self._vectors]
-        if not members:
-            return None
-        key = min(members, key=lambda key: (self._outside[key], self._scores[key]))
-        return self._values([key])[0], self._scores[key]
-
-    def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
-        """Return the Pareto front as (architecture, objectives), sorted by the first objective."""
-        keys = [key for key in self._members if key in self._vectors]
-        if not keys:
-            return []
-        places = np.flatnonzero(fronts(*self._vectors_of(keys)) == 0)
-        first = sorted((keys[place] for place in places), key=self._vectors.__getitem__)
-        return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
-
-    def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        numbers, row = plain_metrics(metrics), self._rows([key])
-        limits = self.proposals.constraints
-        for constraint in limits:
-            if numbers.get(constraint.name) is None:
-                numbers[constraint.name] = float(constraint.values(row)[0])
-        vector = tuple(math.nan if (value := numbers.get(name)) is None else value for name in self._objectives)
-        if not np.isfinite(vector).all():
-            return math.inf
-        self._vectors[key] = vector
-        values = [np.array([numbers[constraint.name]], np.float64) for constraint in limits]
-        self._outside[key] = float(violation(limits, values)[0]) if limits else 0.0
-        return vector[0]
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        """Return a population of a tenth of the evaluations, from 5 to 100."""
+        population = min(max(5, evaluations // 10), MultiObjectiveConfig.population)
+        return {"population": population, "iterations": evaluations // population}
 
     def _propose(self) -> Rows | None:
         if self.generation == self.config.iterations:
@@ -170,9 +98,6 @@ class MultiObjectiveEvolution(Strategy):
         before = [] if self.generation else list(self._vectors)
         self._children = list(dict.fromkeys([*row_keys(rows), *before]))
         return rows
-
-    def _vectors_of(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
-        return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
         taken, count = set(self._members), len(parents)
@@ -192,45 +117,12 @@ class MultiObjectiveEvolution(Strategy):
         return mutations, crossovers
 
     def _state(self) -> dict[str, Any]:
-        vectors = [self._vectors.get(key) for key in self._scores]
-        outside = [self._outside.get(key, math.inf) for key in self._scores]
-        return {
-            "vectors": [None if vector is None else list(vector) for vector in vectors],
-            "outside": [value if math.isfinite(value) else None for value in outside],
-            "parents": self._rows(self._parents).tolist(),
-            "children": self._rows(self._children).tolist(),
-        }
+        parents, children = self._rows(self._parents).tolist(), self._rows(self._children).tolist()
+        return {**super()._state(), "parents": parents, "children": children}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._vectors, self._outside = {}, {}
-        for key, vector, outside in zip(self._scores, state["vectors"], state["outside"], strict=True):
-            if vector is not None:
-                self._vectors[key] = tuple(float(value) for value in vector)
-                self._outside[key] = math.inf if outside is None else float(outside)
+        super()._restore(state)
         self._parents, self._children = self._keys(state["parents"]), self._keys(state["children"])
-
-
-def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return the front index ``(n,)`` of each vector by non-dominated sorting (III.A, VI.A).
-
-    Args:
-        values: ``(n, m)``, finite, minimised.
-        outside: violation of the limits ``(n,)``; smaller ones dominate.
-    """
-    at_most = np.ones((len(values), len(values)), np.bool_)
-    for column in values.T:
-        at_most &= column[:, None] <= column[None, :]
-    less, equal = outside[:, None] < outside[None, :], outside[:, None] == outside[None, :]
-    beats = less | (equal & at_most & ~at_most.T)
-    front = np.full(len(values), -1, np.int64)
-    beaten_by = beats.sum(0)
-    level = 0
-    while (unassigned := front < 0).any():
-        first = unassigned & (beaten_by == 0)
-        front[first] = level
-        beaten_by -= beats[first].sum(0)
-        level += 1
-    return front
 
 
 def crowding(values: Array) -> Array:

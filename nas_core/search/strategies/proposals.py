@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ BATCH = 1024
 
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
 """Largest number of predictions of a slow constraint per request, and additional ones per requested row."""
+
+ENUMERATED = 20_000
+"""Largest number of architectures of a space that is enumerated."""
 
 NEAR = 32
 """Number of rows closest to the limits kept as parents."""
@@ -44,6 +48,16 @@ class Proposals:
         self._bounds = {constraint.name: np.inf for constraint in self.constraints}
         self._near = space.slots.empty()
         self._near_violation = np.zeros(0)
+
+    @cached_property
+    def whole(self) -> Rows:
+        """All architectures of the space, feasible or not; empty for a large space."""
+        slots = self.space.slots
+        total = math.prod(slots.sizes.tolist())
+        if total > ENUMERATED:
+            return slots.empty()
+        rows = np.stack(np.unravel_index(np.arange(total), slots.sizes), 1).astype(np.int16)
+        return np.unique(slots.canonical(rows), axis=0)
 
     def feasible(self, rows: Rows) -> NDArray[np.bool_]:
         """Return a mask ``(n,)`` of the rows that meet all limits."""

@@ -6,16 +6,14 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 - The importance of a gene is |Kendall's tau| with the metric and with each limited metric. Unimportant genes get the
   most frequent options of the best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
-- By default the ranker is a Gaussian process, and all genes are searched. In a space of at most :data:`ENUMERATED`
-  architectures it scores every one.
+- By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
+  :data:`~nas_core.search.strategies.proposals.ENUMERATED` architectures it scores all feasible ones.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,10 +21,10 @@ from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.search.constraints import Constraint, Limits
-from nas_core.search.strategies.additive import estimated
+from nas_core.search.strategies.additive import fast_proposals
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gaussian_process import GaussianProcessRanker
-from nas_core.search.strategies.proposals import Proposals, row_keys
+from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
@@ -34,9 +32,7 @@ from nas_core.space.slots import Rows
 FREQUENT = 0.05
 """Fraction of random architectures, the best-ranked ones, that set the options of fixed genes."""
 PREDICTED = 1000
-"""Number of random architectures for importance for a limit."""
-ENUMERATED = 20_000
-"""Largest size of a space whose architectures are all scored."""
+"""Random architectures for importance for a limit; standard error about 0.02."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 LEAST = 1e-9
@@ -47,13 +43,12 @@ Importance = dict[str, dict[str, float]]
 
 
 PRUNE_BY = ("metric-and-limits", "metric")
-RANKERS = ("gaussian-process", "boosted", "regression", "nn-former")
+RANKERS = ("gaussian-process", "boosted", "nn-former")
 
 _RANGES = {
     "samples": Range(2),
     "rankings": Range(1),
     "per_ranking": Range(1),
-    "explore": Range(0, 1),
     "keep_genes": Range(0),
     "candidates": Range(10),
     "generations": Range(0),
@@ -72,10 +67,7 @@ class RankNASConfig:
     rankings: int = 58
     """Number of rankings, each learned from all evaluations."""
     per_ranking: int = 5
-    """Number of architectures evaluated after each ranking."""
-    explore: float = 0.2
-    """Fraction of ``per_ranking`` that are mutants of the best evaluated architectures; unused with a Gaussian process.
-    """
+    """Architectures that are evaluated after each ranking."""
     keep_genes: int = 0
     """Number of most important genes to search per metric, the others are fixed; 0 searches all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
@@ -91,9 +83,8 @@ class RankNASConfig:
     mutation_prob: float = 0.3
     """Probability with which mutation replaces each gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
-    """Model that orders architectures: Gaussian process, gradient-boosted trees on pairs (boosted) or values
-    (regression), or a network on graphs (nn-former).
-    """
+    """Model that orders architectures: confidence bounds of a Gaussian process, gradient-boosted trees on pairs
+    (boosted), or a network on graphs (nn-former)."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -136,9 +127,10 @@ class RankNAS(Strategy):
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker == "gaussian-process":
-            return GaussianProcessRanker
-        if self.config.ranker != "nn-former":
-            return partial(BoostedRanker, objective=self.config.ranker)
+            ranker = GaussianProcessRanker(self.space)  # one for all rankings, since it uses earlier fits again
+            return lambda space, seed: ranker
+        if self.config.ranker == "boosted":
+            return BoostedRanker
         from nas_core.predictor.ranker import NNFormerRanker, check_readable  # imports torch
 
         check_readable(self.space)  # before the first evaluations
@@ -147,6 +139,13 @@ class RankNAS(Strategy):
     @property
     def budget(self) -> int:
         return self.config.samples + self.config.rankings * self.config.per_ranking
+
+    @classmethod
+    def settings_for(cls, evaluations: int) -> dict[str, Any]:
+        """Return as many rankings as possible after the default number of samples."""
+        rest = max(1, evaluations - RankNASConfig.samples)
+        per_ranking = min(RankNASConfig.per_ranking, rest)
+        return {"samples": evaluations - rest, "per_ranking": per_ranking, "rankings": rest // per_ranking}
 
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
@@ -184,15 +183,8 @@ class RankNAS(Strategy):
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
         ranker = self._make(self.space, self.seed)
         ranker.fit(rows, values)
-        rough = self._rough(rows)
+        rough = fast_proposals(self.proposals, rows)
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
-
-    def _rough(self, rows: Rows) -> Proposals:
-        limits = self.proposals.constraints
-        if not any(limit.together for limit in limits):
-            return self.proposals
-        fast = [estimated(limit, self.space, rows) if limit.together else limit for limit in limits]
-        return Proposals(self.space, fast, self.proposals.max_tries)
 
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
@@ -223,16 +215,17 @@ class RankNAS(Strategy):
 
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
         count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
-        explored = 0 if isinstance(ranker, GaussianProcessRanker) else round(self.config.explore * count)
-        if isinstance(ranker, GaussianProcessRanker) and len(self._whole) and not self._prunes:
-            feasible = self._whole[rough.feasible(self._whole)]
-            order = feasible[np.argsort(ranker.score(feasible), kind="stable")]
+        whole = self.proposals.whole
+        if isinstance(ranker, GaussianProcessRanker) and len(whole) and not self._prunes:
+            best_first = np.argsort(ranker.score(whole), kind="stable")
+            order = whole[best_first[rough.feasible(whole)[best_first]]]
         else:
             order = self._evolved(ranker, pruned, rough)
+        order = order[: len(evaluated) + BATCH]
         order = order[[key not in evaluated for key in row_keys(order)]]
         if isinstance(ranker, GaussianProcessRanker):
             order = np.concatenate([ranker.select(order[:SHORTLIST], count), order])
-        chosen = self.proposals.take(lambda k: order[:k], count - explored, evaluated)
+        chosen = self.proposals.take(lambda k: order[:k], count, evaluated)
         return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
 
     def _evolved(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
@@ -266,16 +259,6 @@ class RankNAS(Strategy):
             if not sum(map(len, new)):
                 break
         return best_first()
-
-    @cached_property
-    def _whole(self) -> Rows:
-        """All architectures ``(n, slots)`` of the space; empty if it has more than :data:`ENUMERATED`."""
-        slots = self.space.slots
-        total = math.prod(slots.sizes.tolist())
-        if total > ENUMERATED:
-            return slots.empty()
-        rows = np.stack(np.unravel_index(np.arange(total), slots.sizes), 1).astype(np.int16)
-        return np.unique(slots.canonical(rows), axis=0)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}

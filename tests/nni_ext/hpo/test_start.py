@@ -9,7 +9,7 @@ import sys
 from nni_ext.hpo.tuner import SearchTuner
 from nni_ext.hpo.search_space import nni_search_space
 from nas_core.space import get_space
-for strategy in ("evolution", "random", "ranknas", "multi-objective"):
+for strategy in ("evolution", "random", "ranknas", "multi-objective", "hypervolume"):
     limits = {"max_params_m": 0.9, "latency_model": sys.argv[1], "max_latency_ms": 8}
     made = SearchTuner(strategy=strategy, space="hat_small", **limits)
 print([name for name in ("torch", "lightgbm", "torchvision", "pytorch_lightning") if name in sys.modules])

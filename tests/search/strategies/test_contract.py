@@ -15,6 +15,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "children": 40,
     },
     "milp": {"evaluations": 200, "single_changes": 60, "per_round": 20, "solves": 4},
+    "hypervolume": {"evaluations": 220, "samples": 60, "per_round": 20, "candidates": 200},
     "multi-objective": {"iterations": 10, "population": 40, "mutations": 20, "crossovers": 20},
 }  # fmt: skip
 """Strategy -> options with which it asks for 200 to 400 architectures; one that is missing here is run as it is."""
