@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+_SIZES = {
+    "layers": "num_hidden_layers",
+    "embed_dim": "hidden_size",
+    "ffn_dim": "intermediate_size",
+}
 
 
 @dataclass(frozen=True)
@@ -25,21 +32,42 @@ class Family:
         }
     )
     """Linear layer of a layer -> dimension of its weight along the heads."""
+    sizes: Mapping[str, str] = field(default_factory=lambda: _SIZES)
+    """Gene -> setting in ``config.json``."""
+    heads_follow: str = "hidden_size"
+    """Setting to which the number of heads is proportional."""
+    length: str = "sequence_length"
+    """Gene of the number of positions."""
     offset: int = 0
     """Stored positions that no token has."""
+    kind: str = "masked_lm"
+    """Kind of network whose genes it has."""
 
+
+_LLAMA = Family(
+    layers="layers",
+    heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
+    sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
+    heads_follow="num_key_value_heads",
+    length="context_length",
+    kind="llama",
+)
 
 FAMILIES: dict[str, Family] = {
     "bert": Family(),
     "roberta": Family(offset=2),
     "xlm-roberta": Family(offset=2),
     "camembert": Family(offset=2),
+    "llama": _LLAMA,
+    "qwen2": _LLAMA,
 }
 """Families by ``model_type``."""
 
-SIZES = {
-    "layers": "num_hidden_layers",
-    "embed_dim": "hidden_size",
-    "ffn_dim": "intermediate_size",
-}
-"""Gene -> setting in ``config.json``."""
+
+def head_dim_of(config: Any) -> int:
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def head_groups(config: Any) -> int:
+    """Return the number of parts into which the heads of a layer can be divided: those with common keys and values."""
+    return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)

@@ -54,9 +54,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder} holds a model of type {kind!r}, which has no elastic form; expected {', '.join(FAMILIES)}"
         )
+    heads = [name for name in config.get("architectures") or () if not str(name).endswith(("Model", "ForCausalLM"))]
+    if FAMILIES[kind].kind == "llama" and heads:
+        raise CheckpointError(f"{folder} holds {heads[0]}; of decoders, expected one that predicts the next token")
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
-            raise CheckpointError(f"{folder} holds a decoder ({name} in {CONFIG}); expected an encoder")
+            raise CheckpointError(f"{folder} holds an encoder made a decoder ({name} in {CONFIG}); expected an encoder")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise CheckpointError(
             f"{folder} has positions {config['position_embedding_type']!r}, without an elastic form; expected absolute"
@@ -88,6 +91,8 @@ def read_model(folder: Path) -> PreTrainedModel:
         raise CheckpointError(
             f"{folder} cannot be read as a model ({reason(error)}); give another copy of it"
         ) from None
+    if len({*(getattr(config, "layer_types", None) or ())}) > 1:
+        raise CheckpointError(f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones")
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
             f"{folder / WEIGHTS} lacks {wrong[0]}, or has another size of it than {CONFIG}; give another copy"

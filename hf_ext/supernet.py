@@ -1,7 +1,8 @@
-"""Supernets of trained encoders: evaluation with inherited weights, and extraction as plain folders."""
+"""Supernets of trained models: evaluation with inherited weights, and extraction as plain folders."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.network import ElasticEncoder, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, feature_loss, mean_pooled, open_tokenizer
+from hf_ext.texts import agreement, batches_of, feature_loss, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
@@ -25,7 +26,8 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 class HuggingFaceSupernet(Supernet):
     """A folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
-    ``loss`` is the masked loss in nats if the model has the head for it, else 1 minus ``spearman``, the agreement of
+    ``loss`` is the masked loss in nats if the model has the head for it. A model with a head for the next token has its
+    loss in nats per token, and ``perplexity``. Otherwise ``loss`` is 1 minus ``spearman``, the agreement of
     sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
     of all pairs of sentences.
 
@@ -55,10 +57,10 @@ class HuggingFaceSupernet(Supernet):
         self._evaluate = evaluate
         self._evaluated: list[dict[str, Tensor]] | None = None
         self._teacher: Tensor | None = None
-        self.masked = type(self.encoder.model).__name__.endswith("ForMaskedLM")
-        self.units = {"loss": "nats"} if self.masked else {}
+        self.head = head_of(self.encoder.model)
+        self.units = {"loss": "nats"} if self.head else {}
         vocabulary = self.encoder.model.config.vocab_size
-        self.task = {"kind": "masked_lm", "vocab": vocabulary, "classes": 0 if self.masked else 1}
+        self.task = {"kind": self.encoder.family.kind, "vocab": vocabulary, "classes": 0 if self.head else 1}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class HuggingFaceSupernet(Supernet):
             texts = read_texts(self._data, self._subset, self.folder)[: self._count]
             vocabulary = self.encoder.model.config.vocab_size
             tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, texts, vocabulary, self.masked, self.device)
+            self._evaluated = batches_of(tokenizer, texts, vocabulary, self.head, self.device)
         return self._evaluated
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
@@ -81,17 +83,19 @@ class HuggingFaceSupernet(Supernet):
         with torch.no_grad():
             for index, batch in enumerate(batches):
                 output = self.encoder(subnet, batch, training=False)
-                if self.masked:
-                    count = batch["labels"].ne(-100).sum()
+                if self.head:
+                    labels = batch["labels"][:, 1:] if self.head == "causal" else batch["labels"]
+                    count = labels.ne(-100).sum()
                     outputs.append(
                         torch.stack([output.loss.double() * count if count else output.loss.new_zeros(()), count])
                     )
                 else:
                     outputs.append(mean_pooled(features_of(output), batch["attention_mask"]))
-                if report is not None and self.masked:
+                if report is not None and self.head:
                     report((index + 1) / len(batches), _mean_loss(outputs))
-        if self.masked:
-            return _mean_loss(outputs)
+        if self.head:
+            metrics = _mean_loss(outputs)
+            return {**metrics, "perplexity": math.exp(metrics["loss"])} if self.head == "causal" else metrics
         spearman = agreement(torch.cat(outputs), self.teacher_embeddings())
         return {"loss": 1 - spearman, "spearman": spearman}
 
@@ -143,11 +147,11 @@ class HuggingFaceSupernet(Supernet):
         return self.encoder
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the masked loss, or the distance from the largest network's features."""
+        """Return the loss of the head, or the distance from the largest network's features."""
         subnet = self.encoder.select(self.space.validate(architecture))
         with torch.enable_grad():
             output = self.encoder(subnet, batch, training=False)
-        if self.masked:
+        if self.head:
             return output.loss  # type: ignore[no-any-return]
         with torch.no_grad():
             largest = self.encoder(self.encoder.select(self.space.largest()), batch, training=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,13 @@ from torch import Tensor, nn
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.network import FORM, ElasticEncoder, Subnet, features_of, genes_of
-from hf_ext.texts import BATCH, batches_of, feature_loss, open_tokenizer, retrieval_loss
+from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, ConfigError, SpaceError
 from nas_core.files.reading import real_path
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
-from nas_core.supernet.elastic.spaces import FFN, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the sentences by which outputs are compared."""
@@ -27,13 +28,20 @@ _LENGTHS = (17, 11, 5)
 def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
     """Return the space of networks with equal layers up to the trained one."""
     head_dim, width = genes["head_dim"], genes["embed_dim"]
-    heads = around(width // head_dim, WIDTHS)
-    choices = [
+    unit, choices = head_dim, []
+    if "kv_heads" in genes:
+        per_kv = genes["heads_per_kv"]
+        groups = [count for count in around(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
+        unit = math.lcm(8, *(count * per_kv for count in groups))  # transformers' rule: the heads divide the width
+        choices = [Choice.make("kv_heads", groups)]
+    widths = [width] if width % unit else [count * unit for count in around(width // unit, WIDTHS)]
+    choices += [
         Choice.make("layers", depths(genes["layers"])),
-        Choice.make("embed_dim", [count * head_dim for count in heads]),
+        Choice.make("embed_dim", widths),
         Choice.make("ffn_dim", around(genes["ffn_dim"], FFN, rounding(genes["ffn_dim"]))),
     ]
-    return SearchSpace(name, choices, {gene: genes[gene] for gene in ("head_dim", "sequence_length")})
+    chosen = {choice.name for choice in choices}
+    return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
 
 
 class TrainedEncoder:
@@ -103,7 +111,7 @@ class TrainedEncoder:
         padding = config.pad_token_id or 0
         tokens = torch.where(tokens == padding, (padding + 1) % config.vocab_size, tokens)
         mask = torch.arange(_LENGTHS[0]) < torch.tensor(_LENGTHS)[:, None]
-        tokens = torch.where(mask, tokens, padding)[:, : self.space.largest().number("sequence_length")]
+        tokens = torch.where(mask, tokens, padding)[:, : genes_of(self._original)[self.net.family.length]]
         batch = {"input_ids": tokens, "attention_mask": mask.long()[:, : tokens.shape[1]]}
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
@@ -112,15 +120,14 @@ class TrainedEncoder:
         if self._batches is None:
             self._texts = read_texts(self.data, "train", self.folder)
             self._tokenizer = open_tokenizer(self.folder)
-        masked = type(self._original).__name__.endswith("ForMaskedLM")
         vocabulary = self._original.config.vocab_size
         stride = max(1, len(self._texts) // (count * BATCH))  # texts of the whole file
         chosen = self._texts[::stride][: count * BATCH]
-        self._batches = batches_of(self._tokenizer, chosen, vocabulary, masked, self.device)
+        self._batches = batches_of(self._tokenizer, chosen, vocabulary, head_of(self._original), self.device)
         return self._batches
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
-        """Return the masked loss if the model has its head, else the distance from the trained model's features."""
+        """Return the loss of a head for masked or next tokens, else the distance from the trained model's features."""
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ entry points. Programs call :meth:`Registry.register`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
@@ -63,9 +63,11 @@ class Registry(Generic[Member]):
             UnknownChoiceError: an unknown name.
             ConfigError, MissingHostError: the import fails, or two distributions offer the name.
         """
+        return self._member(name, self._targets())
+
+    def _member(self, name: str, targets: Mapping[str, Sequence[str]]) -> Member:
         if name in self._registered:
             return self._registered[name]
-        targets = self._targets()
         if name not in targets:
             raise unknown_choice(self.what, name, self.names())
         if len(targets[name]) > 1:
@@ -77,9 +79,10 @@ class Registry(Generic[Member]):
         return self._loaded[target]
 
     def items(self) -> Iterator[tuple[str, Member]]:
-        for name in self.names():
+        targets = self._targets()
+        for name in dict.fromkeys([*targets, *self._registered]):
             try:
-                yield name, self.get(name)
+                yield name, self._member(name, targets)
             except MissingHostError:
                 continue
 
