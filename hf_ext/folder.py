@@ -92,7 +92,9 @@ def read_model(folder: Path) -> PreTrainedModel:
             f"{folder} cannot be read as a model ({reason(error)}); give another copy of it"
         ) from None
     if len({*(getattr(config, "layer_types", None) or ())}) > 1:
-        raise CheckpointError(f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones")
+        raise CheckpointError(
+            f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones"
+        )
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
             f"{folder / WEIGHTS} lacks {wrong[0]}, or has another size of it than {CONFIG}; give another copy"

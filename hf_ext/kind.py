@@ -141,7 +141,9 @@ class _LlamaKind(ModelKind):
         return _transformers().LlamaForCausalLM(sizes).eval()  # type: ignore[no-any-return]
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
-        raise ConfigError("decoders of Llama's family have no export here; extract one, and export its folder elsewhere")
+        raise ConfigError(
+            "decoders of Llama's family have no export here; extract one, and export its folder elsewhere"
+        )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         depth = architecture.number("layers")

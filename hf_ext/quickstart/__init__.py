@@ -10,13 +10,13 @@ from nas_core.quickstart import Quickstart
 
 TEXTS = {"train": 3000, "valid": 150}
 TOPICS = (
-    ("dog cat horse wolf fox bear", "chases follows watches fears", "bird mouse rabbit sheep duck", "forest field barn"),
-    ("cook baker guest waiter chef", "eats serves tastes cuts bakes", "bread soup cake apple cheese", "kitchen cafe inn"),
-    ("teacher student writer child clerk", "reads writes copies prints", "book letter story poem word", "school library"),
-    ("sailor captain fisher pilot", "steers repairs sinks paints", "boat ship raft mast sail anchor", "harbour bay port"),
+    ("dog cat horse wolf fox", "chases follows watches fears", "bird mouse rabbit sheep duck", "forest field barn"),
+    ("cook baker guest waiter", "eats serves tastes cuts", "bread soup cake apple cheese", "kitchen cafe inn"),
+    ("teacher student writer child", "reads writes copies", "book letter story poem word", "school library"),
+    ("sailor captain fisher pilot", "steers repairs sinks paints", "boat ship raft sail anchor", "harbour bay port"),
 )
 """Subjects, verbs, objects and places of each topic."""
-ADJECTIVES = "old young small large brown quiet happy tired strong cold".split()
+ADJECTIVES = ("old", "young", "small", "large", "brown", "quiet", "happy", "tired", "strong", "cold")
 
 
 def sentence(stream: random.Random) -> str:

@@ -120,7 +120,8 @@ def test_the_kind_counts_and_times_what_is_extracted(decoder: Path) -> None:
         states = [state for layer in workload._cache.layers for state in (layer.keys, layer.values)]
         assert sum(state.numel() for state in states) / 6 * 7 == kind.cache(architecture, config)
         assert len(kind.graph(architecture).ops) == 2 + 2 * architecture.number("layers")
-        assert kind.flops_g(architecture) > 0 and len(kind.layers(architecture)[""]["kv_heads"]) == architecture["layers"]
+        assert kind.flops_g(architecture) > 0
+        assert len(kind.layers(architecture)[""]["kv_heads"]) == architecture["layers"]
         with pytest.raises(ConfigError):
             kind.parts(space, architecture, config)
     assert kind.name == "llama" and Architecture(dict(space.largest())) == space.largest()

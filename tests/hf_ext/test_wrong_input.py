@@ -51,7 +51,9 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "another type": (config(model_type="t5"), {}, CheckpointError),
     "a decoder": (config(is_decoder=True), {}, CheckpointError),
     "another head of a decoder": (
-        config(model_type="llama", architectures=["LlamaForSequenceClassification"]), {}, CheckpointError
+        config(model_type="llama", architectures=["LlamaForSequenceClassification"]),
+        {},
+        CheckpointError,
     ),
     "relative positions": (config(position_embedding_type="relative_key"), {}, CheckpointError),
     "damaged weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 99), {}, CheckpointError),
