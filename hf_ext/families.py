@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 _SIZES = {
@@ -36,32 +37,12 @@ class Family:
     """Gene -> setting in ``config.json``."""
     heads_follow: str = "hidden_size"
     """Setting to which the number of heads is proportional."""
-    length: str = "sequence_length"
-    """Gene of the number of positions."""
-    offset: int = 0
-    """Stored positions that no token has."""
+    constant: Mapping[str, Callable[[Any], int]] = field(default_factory=lambda: _encoder_genes(0))
+    """Gene that is not searched -> its value in a configuration."""
     kind: str = "masked_lm"
     """Kind of network whose genes it has."""
-
-
-_LLAMA = Family(
-    layers="layers",
-    heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
-    sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
-    heads_follow="num_key_value_heads",
-    length="context_length",
-    kind="llama",
-)
-
-FAMILIES: dict[str, Family] = {
-    "bert": Family(),
-    "roberta": Family(offset=2),
-    "xlm-roberta": Family(offset=2),
-    "camembert": Family(offset=2),
-    "llama": _LLAMA,
-    "qwen2": _LLAMA,
-}
-"""Families by ``model_type``."""
+    classes: tuple[str, ...] = ("",)
+    """Endings of the supported classes' names."""
 
 
 def head_dim_of(config: Any) -> int:
@@ -71,3 +52,49 @@ def head_dim_of(config: Any) -> int:
 def head_groups(config: Any) -> int:
     """Return the number of parts into which the heads of a layer can be divided: those with common keys and values."""
     return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+
+
+def _encoder_genes(offset: int) -> Mapping[str, Callable[[Any], int]]:
+    """Return the constant genes of an encoder with ``offset`` stored positions that no token has."""
+    return {"head_dim": head_dim_of, "sequence_length": lambda config: config.max_position_embeddings - offset}
+
+
+_ROBERTA = Family(constant=_encoder_genes(2))
+_LLAMA = Family(
+    layers="layers",
+    heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
+    sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
+    heads_follow="num_key_value_heads",
+    constant={
+        "head_dim": head_dim_of,
+        "heads_per_kv": lambda config: config.num_attention_heads // config.num_key_value_heads,
+        "context_length": attrgetter("max_position_embeddings"),
+    },
+    kind="llama",
+    classes=("Model", "ForCausalLM"),
+)
+_VIT = Family(
+    layers="layers",
+    heads={"attention.q_proj": 0, "attention.k_proj": 0, "attention.v_proj": 0, "attention.o_proj": 1},
+    constant={
+        "head_dim": head_dim_of,
+        "heads": attrgetter("num_attention_heads"),
+        "image_size": attrgetter("image_size"),
+        "patch_size": attrgetter("patch_size"),
+        "relative_clip": lambda config: 0,
+    },
+    kind="image",
+    classes=("ForImageClassification",),
+)
+
+FAMILIES: dict[str, Family] = {
+    "bert": Family(),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "llama": _LLAMA,
+    "qwen2": _LLAMA,
+    "vit": _VIT,
+    "deit": _VIT,
+}
+"""Families by ``model_type``."""

@@ -54,9 +54,6 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder} holds a model of type {kind!r}, which has no elastic form; expected {', '.join(FAMILIES)}"
         )
-    heads = [name for name in config.get("architectures") or () if not str(name).endswith(("Model", "ForCausalLM"))]
-    if FAMILIES[kind].kind == "llama" and heads:
-        raise CheckpointError(f"{folder} holds {heads[0]}; of decoders, expected one that predicts the next token")
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
             raise CheckpointError(f"{folder} holds an encoder made a decoder ({name} in {CONFIG}); expected an encoder")
@@ -91,6 +88,12 @@ def read_model(folder: Path) -> PreTrainedModel:
         raise CheckpointError(
             f"{folder} cannot be read as a model ({reason(error)}); give another copy of it"
         ) from None
+    if not type(model).__name__.endswith(classes := FAMILIES[settings["model_type"]].classes):
+        raise CheckpointError(
+            f"{folder} holds a {type(model).__name__}, which has no elastic form; expected ..{' or ..'.join(classes)}"
+        )
+    if not isinstance(getattr(config, "image_size", 0), int) or not isinstance(getattr(config, "patch_size", 0), int):
+        raise CheckpointError(f"{folder} has images or patches that are not square; expected one number for each")
     if len({*(getattr(config, "layer_types", None) or ())}) > 1:
         raise CheckpointError(
             f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones"

@@ -257,11 +257,7 @@ def genes_of(model: PreTrainedModel) -> dict[str, int]:
     config = model.config
     family = FAMILIES[config.model_type]
     genes = {gene: int(getattr(config, setting)) for gene, setting in family.sizes.items()}
-    genes["head_dim"] = head_dim_of(config)
-    genes[family.length] = config.max_position_embeddings - family.offset
-    if "kv_heads" in genes:
-        genes["heads_per_kv"] = config.num_attention_heads // genes["kv_heads"]
-    return genes
+    return genes | {gene: int(value(config)) for gene, value in family.constant.items()}
 
 
 def features_of(output: Any) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
+from hf_ext.images import MOST, image_batches
 from hf_ext.network import ElasticEncoder, features_of, read_settings, read_supernet
 from hf_ext.texts import agreement, batches_of, feature_loss, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
@@ -26,19 +27,19 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 class HuggingFaceSupernet(Supernet):
     """A folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
-    ``loss`` is the masked loss in nats if the model has the head for it. A model with a head for the next token has its
-    loss in nats per token, and ``perplexity``. Otherwise ``loss`` is 1 minus ``spearman``, the agreement of
+    ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), or of the
+    classes of images (with ``accuracy``). Without one of these heads it is 1 minus ``spearman``, the agreement of
     sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
     of all pairs of sentences.
 
     Args:
-        data: folder with a text file for each subset.
-        valid_subset: name of the file that is evaluated, without ``.txt``.
-        valid_sentences: number of its lines; default: all.
+        data: folder with a text file for each subset, or with a folder of images by class.
+        valid_subset: name of the file or folder that is evaluated, without ``.txt``.
+        valid_sentences: number of its lines or images; default: all lines, or 500 images.
         evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
     """
 
-    maximised = ("spearman",)
+    maximised = ("spearman", "accuracy")
 
     def __init__(
         self,
@@ -59,17 +60,26 @@ class HuggingFaceSupernet(Supernet):
         self._teacher: Tensor | None = None
         self.head = head_of(self.encoder.model)
         self.units = {"loss": "nats"} if self.head else {}
-        vocabulary = self.encoder.model.config.vocab_size
-        self.task = {"kind": self.encoder.family.kind, "vocab": vocabulary, "classes": 0 if self.head else 1}
+        config = self.encoder.model.config
+        sizes = (
+            {"classes": config.num_labels, "channels": config.num_channels}
+            if self.head == "image"
+            else {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
+        )
+        self.task = {"kind": self.encoder.family.kind, **sizes}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Tensor]]:
+        config = self.encoder.model.config
+        if self._evaluated is None and self.head == "image":
+            self._evaluated = image_batches(
+                self.folder, self._data, self._subset, self._count or MOST, config, self.device
+            )
         if self._evaluated is None:
             texts = read_texts(self._data, self._subset, self.folder)[: self._count]
-            vocabulary = self.encoder.model.config.vocab_size
             tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, texts, vocabulary, self.head, self.device)
+            self._evaluated = batches_of(tokenizer, texts, config.vocab_size, self.head, self.device)
         return self._evaluated
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
@@ -86,18 +96,29 @@ class HuggingFaceSupernet(Supernet):
                 if self.head:
                     labels = batch["labels"][:, 1:] if self.head == "causal" else batch["labels"]
                     count = labels.ne(-100).sum()
-                    outputs.append(
-                        torch.stack([output.loss.double() * count if count else output.loss.new_zeros(()), count])
+                    loss = output.loss.double() * count if count else output.loss.new_zeros(())
+                    right = (
+                        (output.logits.argmax(-1) == labels).sum() if self.head == "image" else torch.zeros_like(count)
                     )
+                    outputs.append(torch.stack([loss, right, count]))
                 else:
                     outputs.append(mean_pooled(features_of(output), batch["attention_mask"]))
                 if report is not None and self.head:
-                    report((index + 1) / len(batches), _mean_loss(outputs))
+                    report((index + 1) / len(batches), self._metrics(outputs))
         if self.head:
-            metrics = _mean_loss(outputs)
-            return {**metrics, "perplexity": math.exp(metrics["loss"])} if self.head == "causal" else metrics
+            return self._metrics(outputs)
         spearman = agreement(torch.cat(outputs), self.teacher_embeddings())
         return {"loss": 1 - spearman, "spearman": spearman}
+
+    def _metrics(self, sums: Sequence[Tensor]) -> dict[str, float]:
+        """Return the metrics of a head from loss, correct labels and labels of each batch."""
+        total, right, count = torch.stack(list(sums)).sum(0).tolist()
+        metrics = {"loss": total / max(count, 1)}
+        if self.head == "causal":
+            metrics["perplexity"] = math.exp(metrics["loss"])
+        if self.head == "image":
+            metrics["accuracy"] = right / max(count, 1)
+        return metrics
 
     def teacher_embeddings(self) -> Tensor:
         """Return the trained model's embeddings (N, C) of the evaluated sentences."""
@@ -156,11 +177,6 @@ class HuggingFaceSupernet(Supernet):
         with torch.no_grad():
             largest = self.encoder(self.encoder.select(self.space.largest()), batch, training=False)
         return feature_loss(features_of(output), features_of(largest), batch["attention_mask"])
-
-
-def _mean_loss(sums: Sequence[Tensor]) -> dict[str, float]:
-    total, count = torch.stack(list(sums)).sum(0).tolist()
-    return {"loss": total / max(count, 1)}
 
 
 def _modules(folder: Path) -> dict[str, str]:

@@ -74,8 +74,8 @@ def batches_of(
 
 
 def head_of(model: Any) -> str:
-    """Return the head for which texts have labels: ``masked``, ``causal`` or ""."""
-    heads = {"ForMaskedLM": "masked", "ForCausalLM": "causal"}
+    """Return the head for which data has labels: ``masked``, ``causal``, ``image`` or ""."""
+    heads = {"ForMaskedLM": "masked", "ForCausalLM": "causal", "ForImageClassification": "image"}
     return next((head for ending, head in heads.items() if type(model).__name__.endswith(ending)), "")
 
 

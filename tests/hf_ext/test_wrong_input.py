@@ -50,11 +50,6 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "remote code": (remote, {}, CheckpointError),
     "another type": (config(model_type="t5"), {}, CheckpointError),
     "a decoder": (config(is_decoder=True), {}, CheckpointError),
-    "another head of a decoder": (
-        config(model_type="llama", architectures=["LlamaForSequenceClassification"]),
-        {},
-        CheckpointError,
-    ),
     "relative positions": (config(position_embedding_type="relative_key"), {}, CheckpointError),
     "damaged weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 99), {}, CheckpointError),
     "other sizes": (config(hidden_size=64), {}, CheckpointError),

@@ -30,6 +30,10 @@ def model(name: str, **settings: Any) -> Any:
 def save(name: str, folder: Path, **settings: Any) -> Path:
     network = model(name, **settings)
     network.save_pretrained(folder)
+    if "num_channels" in settings:
+        size = {"height": 16, "width": 16}
+        transformers.ViTImageProcessor(size=size).save_pretrained(folder)
+        return folder
     special = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     if network.config.model_type in ("llama", "qwen2"):  # bytes as tokens, and no padding token, like Llama's
         end = "<|endoftext|>"
