@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+_SIZES = {
+    "layers": "num_hidden_layers",
+    "embed_dim": "hidden_size",
+    "ffn_dim": "intermediate_size",
+}
 
 
 @dataclass(frozen=True)
@@ -20,22 +28,69 @@ class Family:
             "attention.output.dense": 1,
         }
     )
-    """Linear layer with attention heads -> dimension of its weight along the heads."""
-    offset: int = 0
-    """Number of position embeddings that are reserved and never used by a token."""
+    """Linear layer of a layer -> dimension of its weight along the heads."""
+    sizes: Mapping[str, str] = field(default_factory=lambda: _SIZES)
+    """Gene -> setting in ``config.json``."""
+    heads_follow: str = "hidden_size"
+    """Setting to which the number of heads is proportional."""
+    constant: Mapping[str, Callable[[Any], int]] = field(default_factory=lambda: _encoder_genes(0))
+    """Gene that is not searched -> its value in a configuration."""
+    kind: str = "masked_lm"
+    """Kind of network whose genes it has."""
+    classes: tuple[str, ...] = ("",)
+    """Endings of the supported classes' names."""
 
+
+def head_dim_of(config: Any) -> int:
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def head_groups(config: Any) -> int:
+    """Return the number of parts into which the heads of a layer can be divided: those with common keys and values."""
+    return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+
+
+def _encoder_genes(offset: int) -> Mapping[str, Callable[[Any], int]]:
+    """Return the constant genes of an encoder with ``offset`` stored positions that no token has."""
+    return {"head_dim": head_dim_of, "sequence_length": lambda config: config.max_position_embeddings - offset}
+
+
+_ROBERTA = Family(constant=_encoder_genes(2))
+_LLAMA = Family(
+    layers="layers",
+    heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
+    sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
+    heads_follow="num_key_value_heads",
+    constant={
+        "head_dim": head_dim_of,
+        "heads_per_kv": lambda config: config.num_attention_heads // config.num_key_value_heads,
+        "context_length": attrgetter("max_position_embeddings"),
+    },
+    kind="llama",
+    classes=("Model", "ForCausalLM"),
+)
+_VIT = Family(
+    layers="layers",
+    heads={"attention.q_proj": 0, "attention.k_proj": 0, "attention.v_proj": 0, "attention.o_proj": 1},
+    constant={
+        "head_dim": head_dim_of,
+        "heads": attrgetter("num_attention_heads"),
+        "image_size": attrgetter("image_size"),
+        "patch_size": attrgetter("patch_size"),
+        "relative_clip": lambda config: 0,
+    },
+    kind="image",
+    classes=("ForImageClassification",),
+)
 
 FAMILIES: dict[str, Family] = {
     "bert": Family(),
-    "roberta": Family(offset=2),
-    "xlm-roberta": Family(offset=2),
-    "camembert": Family(offset=2),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "llama": _LLAMA,
+    "qwen2": _LLAMA,
+    "vit": _VIT,
+    "deit": _VIT,
 }
-"""Families by the ``model_type`` of ``config.json``."""
-
-SIZES = {
-    "layers": "num_hidden_layers",
-    "embed_dim": "hidden_size",
-    "ffn_dim": "intermediate_size",
-}
-"""Gene -> setting in ``config.json``."""
+"""Families by ``model_type``."""

@@ -54,7 +54,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         )
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
-            raise CheckpointError(f"{folder} contains a decoder ({name} in {CONFIG}); give an encoder")
+            raise CheckpointError(f"{folder} holds an encoder made a decoder ({name} in {CONFIG}); expected an encoder")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise CheckpointError(
             f"{folder} has position_embedding_type {config['position_embedding_type']!r}; expected 'absolute'"
@@ -82,6 +82,16 @@ def read_model(folder: Path) -> PreTrainedModel:
         raise CheckpointError(
             f"{folder} cannot be loaded by transformers ({reason(error)}); give an undamaged copy"
         ) from None
+    if not type(model).__name__.endswith(classes := FAMILIES[settings["model_type"]].classes):
+        raise CheckpointError(
+            f"{folder} holds a {type(model).__name__}, which has no elastic form; expected ..{' or ..'.join(classes)}"
+        )
+    if not isinstance(getattr(config, "image_size", 0), int) or not isinstance(getattr(config, "patch_size", 0), int):
+        raise CheckpointError(f"{folder} has images or patches that are not square; expected one number for each")
+    if len({*(getattr(config, "layer_types", None) or ())}) > 1:
+        raise CheckpointError(
+            f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones"
+        )
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
             f"{folder / WEIGHTS} has no tensor {wrong[0]} of the shape that {CONFIG} requires; give an undamaged copy"

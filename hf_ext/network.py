@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
-from hf_ext.families import FAMILIES, SIZES, Family
+from hf_ext.families import FAMILIES, Family, head_dim_of, head_groups
 from hf_ext.folder import SETTINGS, read_config, read_model
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.reading import read_json
@@ -88,7 +88,7 @@ class ElasticEncoder(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        sizes = {setting: architecture.number(gene) for gene, setting in SIZES.items()}
+        sizes = {setting: architecture.number(gene) for gene, setting in self.family.sizes.items()}
         return self.subnet(sizes, kept_layers(range(self.depth), sizes["num_hidden_layers"], self.layer_order))
 
     @property
@@ -107,9 +107,15 @@ class ElasticEncoder(nn.Module):
         return Subnet(static, weights, sizes, tuple(kept))
 
     def config_of(self, sizes: Mapping[str, int]) -> Any:
-        config = copy.deepcopy(self.model.config)
-        head_dim = config.hidden_size // config.num_attention_heads
-        for name, value in {**sizes, "num_attention_heads": sizes["hidden_size"] // head_dim}.items():
+        trained, follows = self.model.config, self.family.heads_follow
+        config, head_dim = copy.deepcopy(trained), head_dim_of(trained)
+        heads = trained.num_attention_heads * sizes[follows] // getattr(trained, follows)
+        values = {**sizes, "num_attention_heads": heads}
+        if heads * head_dim != sizes["hidden_size"]:
+            values["head_dim"] = head_dim
+        if getattr(trained, "layer_types", None):
+            values["layer_types"] = trained.layer_types[: sizes["num_hidden_layers"]]
+        for name, value in values.items():
             setattr(config, name, value)
         return config
 
@@ -120,10 +126,11 @@ class ElasticEncoder(nn.Module):
         return type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
 
     def _built(self, sizes: Mapping[str, int]) -> Any:
-        key = tuple(sizes[name] for name in SIZES.values())
+        key = tuple(sizes[name] for name in self.family.sizes.values())
         if key not in self._static:
             with torch.device("meta"):
                 self._static[key] = self.build(sizes)
+            self._static[key].config.use_cache = False
         self._static.move_to_end(key)
         if len(self._static) > _CACHED:
             self._static.popitem(last=False)
@@ -151,14 +158,16 @@ class ElasticEncoder(nn.Module):
 
     def axes(self) -> tuple[Axis, ...]:
         config, tensors = self.model.config, dict(self.model.named_parameters())
-        head_dim = config.hidden_size // config.num_attention_heads
+        groups = head_groups(config)
+        head_size = head_dim_of(config) * config.num_attention_heads // groups
         axes = []
         for index in range(self.depth):
             prefix = f"{self.layers}{index}."
             heads = [Part(f"{prefix}{name}.weight", dim) for name, dim in self.family.heads.items()]
             heads += [Part(f"{prefix}{name}.bias", 0) for name, dim in self.family.heads.items() if dim == 0]
+            heads = [part for part in heads if part.name in tensors]
             read_by = tuple(part.name for part in heads if part.dim == 1)
-            axes.append(Axis(f"{prefix}heads", config.num_attention_heads, tuple(heads), head_dim, read_by))
+            axes.append(Axis(f"{prefix}heads", groups, tuple(heads), head_size, read_by))
             units = [part for part in self._along("intermediate_size") if part.name.startswith(prefix)]
             axes.append(_axis(f"{prefix}ffn", config.intermediate_size, units, tensors))
         if len({*_options(self.space, "embed_dim")}) > 1:
@@ -180,12 +189,10 @@ class ElasticEncoder(nn.Module):
         return parts
 
     def _along(self, setting: str) -> list[Part]:
-        """Return the tensors whose shape depends on a setting of ``config.json``."""
-        config = self.model.config
-        sizes = {name: int(getattr(config, name)) for name in SIZES.values()}
-        head_dim = config.hidden_size // config.num_attention_heads
-        smaller = self._built({**sizes, setting: 2 * head_dim if sizes[setting] == head_dim else head_dim})
-        shapes = {name: tensor.shape for name, tensor in smaller.named_parameters()}
+        """Return the dimensions that grow with a setting of the configuration."""
+        sizes = {name: int(getattr(self.model.config, name)) for name in self.family.sizes.values()}
+        larger = self._built({**sizes, setting: 2 * sizes[setting]})
+        shapes = {name: tensor.shape for name, tensor in larger.named_parameters()}
         return [
             Part(name, dim)
             for name, tensor in self.model.named_parameters()
@@ -249,10 +256,8 @@ def genes_of(model: PreTrainedModel) -> dict[str, int]:
     ``sequence_length``."""
     config = model.config
     family = FAMILIES[config.model_type]
-    genes = {gene: int(getattr(config, setting)) for gene, setting in SIZES.items()}
-    genes["head_dim"] = config.hidden_size // config.num_attention_heads
-    genes["sequence_length"] = config.max_position_embeddings - family.offset
-    return genes
+    genes = {gene: int(getattr(config, setting)) for gene, setting in family.sizes.items()}
+    return genes | {gene: int(value(config)) for gene, value in family.constant.items()}
 
 
 def features_of(output: Any) -> Tensor:

@@ -1,7 +1,8 @@
-"""Supernets of trained encoders: evaluation of subnets, and extraction as folders for ``transformers``."""
+"""Supernets of trained models: evaluation with inherited weights, and extraction as plain folders."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import torch
 from torch import Tensor
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
+from hf_ext.images import MOST, image_batches
 from hf_ext.network import ElasticEncoder, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, feature_loss, mean_pooled, open_tokenizer
+from hf_ext.texts import agreement, batches_of, feature_loss, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
@@ -25,18 +27,19 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 class HuggingFaceSupernet(Supernet):
     """Supernet in a folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
-    For a masked language model, ``loss`` is the masked-token loss in nats. For other models it is 1 - ``spearman``,
-    Spearman's correlation of the pairwise cosine similarities of sentences in the subnet and in the trained model.
+    ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), or of the
+    classes of images (with ``accuracy``). Without one of these heads it is 1 minus ``spearman``, the agreement of
+    sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
+    of all pairs of sentences.
 
     Args:
-        data: folder with text files, one text per line; default: the folder given in the conversion.
-        valid_subset: text file used for evaluation, without ``.txt``.
-        valid_sentences: number of texts; default: all.
-        evaluate: function that evaluates a subnet, given as a model of ``transformers``, and returns metrics with
-            ``loss`` among them; default: evaluation on ``data``.
+        data: folder with a text file for each subset, or with a folder of images by class.
+        valid_subset: name of the file or folder that is evaluated, without ``.txt``.
+        valid_sentences: number of its lines or images; default: all lines, or 500 images.
+        evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
     """
 
-    maximised = ("spearman",)
+    maximised = ("spearman", "accuracy")
 
     def __init__(
         self,
@@ -55,19 +58,28 @@ class HuggingFaceSupernet(Supernet):
         self._evaluate = evaluate
         self._evaluated: list[dict[str, Tensor]] | None = None
         self._teacher: Tensor | None = None
-        self.masked = type(self.encoder.model).__name__.endswith("ForMaskedLM")
-        self.units = {"loss": "nats"} if self.masked else {}
-        vocabulary = self.encoder.model.config.vocab_size
-        self.task = {"kind": "masked_lm", "vocab": vocabulary, "classes": 0 if self.masked else 1}
+        self.head = head_of(self.encoder.model)
+        self.units = {"loss": "nats"} if self.head else {}
+        config = self.encoder.model.config
+        sizes = (
+            {"classes": config.num_labels, "channels": config.num_channels}
+            if self.head == "image"
+            else {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
+        )
+        self.task = {"kind": self.encoder.family.kind, **sizes}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Tensor]]:
+        config = self.encoder.model.config
+        if self._evaluated is None and self.head == "image":
+            self._evaluated = image_batches(
+                self.folder, self._data, self._subset, self._count or MOST, config, self.device
+            )
         if self._evaluated is None:
             texts = read_texts(self._data, self._subset, self.folder)[: self._count]
-            vocabulary = self.encoder.model.config.vocab_size
             tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, texts, vocabulary, self.masked, self.device)
+            self._evaluated = batches_of(tokenizer, texts, config.vocab_size, self.head, self.device)
         return self._evaluated
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
@@ -83,19 +95,32 @@ class HuggingFaceSupernet(Supernet):
         with torch.no_grad():
             for index, batch in enumerate(batches):
                 output = self.encoder(subnet, batch, training=False)
-                if self.masked:
-                    count = batch["labels"].ne(-100).sum()
-                    outputs.append(
-                        torch.stack([output.loss.double() * count if count else output.loss.new_zeros(()), count])
+                if self.head:
+                    labels = batch["labels"][:, 1:] if self.head == "causal" else batch["labels"]
+                    count = labels.ne(-100).sum()
+                    loss = output.loss.double() * count if count else output.loss.new_zeros(())
+                    right = (
+                        (output.logits.argmax(-1) == labels).sum() if self.head == "image" else torch.zeros_like(count)
                     )
+                    outputs.append(torch.stack([loss, right, count]))
                 else:
                     outputs.append(mean_pooled(features_of(output), batch["attention_mask"]))
-                if report is not None and self.masked:
-                    report((index + 1) / len(batches), _mean_loss(outputs))
-        if self.masked:
-            return _mean_loss(outputs)
+                if report is not None and self.head:
+                    report((index + 1) / len(batches), self._metrics(outputs))
+        if self.head:
+            return self._metrics(outputs)
         spearman = agreement(torch.cat(outputs), self.teacher_embeddings())
         return {"loss": 1 - spearman, "spearman": spearman}
+
+    def _metrics(self, sums: Sequence[Tensor]) -> dict[str, float]:
+        """Return the metrics of a head from loss, correct labels and labels of each batch."""
+        total, right, count = torch.stack(list(sums)).sum(0).tolist()
+        metrics = {"loss": total / max(count, 1)}
+        if self.head == "causal":
+            metrics["perplexity"] = math.exp(metrics["loss"])
+        if self.head == "image":
+            metrics["accuracy"] = right / max(count, 1)
+        return metrics
 
     def teacher_embeddings(self) -> Tensor:
         """Return the trained model's sentence embeddings (N, C) of the evaluation texts."""
@@ -145,20 +170,15 @@ class HuggingFaceSupernet(Supernet):
         return self.encoder
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the masked-token loss, or for other models the distance from the largest subnet's features."""
+        """Return the loss of the head, or the distance from the largest network's features."""
         subnet = self.encoder.select(self.space.validate(architecture))
         with torch.enable_grad():
             output = self.encoder(subnet, batch, training=False)
-        if self.masked:
+        if self.head:
             return output.loss  # type: ignore[no-any-return]
         with torch.no_grad():
             largest = self.encoder(self.encoder.select(self.space.largest()), batch, training=False)
         return feature_loss(features_of(output), features_of(largest), batch["attention_mask"])
-
-
-def _mean_loss(sums: Sequence[Tensor]) -> dict[str, float]:
-    total, count = torch.stack(list(sums)).sum(0).tolist()
-    return {"loss": total / max(count, 1)}
 
 
 def _modules(folder: Path) -> dict[str, str]:

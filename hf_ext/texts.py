@@ -36,23 +36,26 @@ def open_tokenizer(folder: Path) -> Any:
     if not any((folder / name).is_file() for name in names):
         raise CheckpointError(f"{folder} has no tokenizer; copy its files ({', '.join(names)}) into the folder")
     if tokenizer.pad_token_id is None:
-        raise CheckpointError(
-            f"the tokenizer in {folder} has no padding token; set pad_token and save it with save_pretrained"
-        )
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token_id is None:
+        raise CheckpointError(f"the tokenizer in {folder} has no padding token; set one and save it there")
     return tokenizer
 
 
 def batches_of(
-    tokenizer: Any, texts: Sequence[str], vocabulary: int, masked: bool, device: Any
+    tokenizer: Any, texts: Sequence[str], vocabulary: int, head: str, device: Any
 ) -> list[dict[str, Tensor]]:
-    """Tokenize texts into batches of 32.
+    """Return batches of tokens, with labels for a head.
+
+    Args:
+        head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label; or "".
 
     Args:
         vocabulary: number of token embeddings of the model.
         masked: mask 15 % of the tokens, with a fixed seed.
     """
     collate: Any = DataCollatorWithPadding(tokenizer)
-    if masked:
+    if head == "masked":
         collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=0)
     longest, batches = min(LONGEST, tokenizer.model_max_length), []
     for first in range(0, len(texts), BATCH):
@@ -63,8 +66,16 @@ def batches_of(
                 f"the tokenizer returned token {int(batch['input_ids'].max())}, but the model has {vocabulary} token"
                 " embeddings; use the tokenizer that the model was trained with"
             )
+        if head == "causal":
+            batch["labels"] = batch["input_ids"].where(batch["attention_mask"].bool(), -100)
         batches.append({name: tensor.to(device) for name, tensor in batch.items()})
     return batches
+
+
+def head_of(model: Any) -> str:
+    """Return the head for which data has labels: ``masked``, ``causal``, ``image`` or ""."""
+    heads = {"ForMaskedLM": "masked", "ForCausalLM": "causal", "ForImageClassification": "image"}
+    return next((head for ending, head in heads.items() if type(model).__name__.endswith(ending)), "")
 
 
 def mean_pooled(features: Tensor, mask: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
+from hf_ext.images import image_batches
 from hf_ext.network import FORM, ElasticEncoder, Subnet, features_of, genes_of
-from hf_ext.texts import BATCH, batches_of, feature_loss, open_tokenizer, retrieval_loss
+from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, ConfigError, SpaceError
 from nas_core.files.reading import real_path
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
-from nas_core.supernet.elastic.spaces import FFN, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
@@ -27,13 +29,20 @@ _LENGTHS = (17, 11, 5)
 def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
     """Return a search space of networks no larger than the trained one, with the same sizes in all layers."""
     head_dim, width = genes["head_dim"], genes["embed_dim"]
-    heads = around(width // head_dim, WIDTHS)
-    choices = [
+    unit, choices = head_dim, []
+    if "kv_heads" in genes:
+        per_kv = genes["heads_per_kv"]
+        groups = [count for count in around(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
+        unit = math.lcm(8, *(count * per_kv for count in groups))  # transformers' rule: the heads divide the width
+        choices = [Choice.make("kv_heads", groups)]
+    widths = [width] if width % unit or "heads" in genes else [count * unit for count in around(width // unit, WIDTHS)]
+    choices += [
         Choice.make("layers", depths(genes["layers"])),
-        Choice.make("embed_dim", [count * head_dim for count in heads]),
+        Choice.make("embed_dim", widths),
         Choice.make("ffn_dim", around(genes["ffn_dim"], FFN, rounding(genes["ffn_dim"]))),
     ]
-    return SearchSpace(name, choices, {gene: genes[gene] for gene in ("head_dim", "sequence_length")})
+    chosen = {choice.name for choice in choices}
+    return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
 
 
 class TrainedEncoder:
@@ -84,7 +93,8 @@ class TrainedEncoder:
     def difference(self, net: nn.Module) -> float:
         network: Any = net
         batch = self._random_batch()
-        mask, training = batch["attention_mask"].bool(), network.training
+        mask = batch["attention_mask"].bool() if "attention_mask" in batch else slice(None)
+        training = network.training
         network.eval()
         with torch.no_grad():
             output = network(network.select(self.space.largest()), batch)
@@ -99,27 +109,32 @@ class TrainedEncoder:
     def _random_batch(self) -> dict[str, Tensor]:
         config = self._original.config
         stream = torch.Generator().manual_seed(0)
+        if head_of(self._original) == "image":
+            shape = (len(_LENGTHS), config.num_channels, config.image_size, config.image_size)
+            return {"pixel_values": torch.randn(shape, generator=stream).to(self.device)}
         tokens = torch.randint(0, config.vocab_size, (len(_LENGTHS), _LENGTHS[0]), generator=stream)
         padding = config.pad_token_id or 0
         tokens = torch.where(tokens == padding, (padding + 1) % config.vocab_size, tokens)
         mask = torch.arange(_LENGTHS[0]) < torch.tensor(_LENGTHS)[:, None]
-        tokens = torch.where(mask, tokens, padding)[:, : self.space.largest().number("sequence_length")]
+        tokens = torch.where(mask, tokens, padding)[:, : config.max_position_embeddings - 2]
         batch = {"input_ids": tokens, "attention_mask": mask.long()[:, : tokens.shape[1]]}
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return up to ``count`` batches of 32 texts from ``train.txt``."""
+        """Return up to ``count`` batches of 32 texts of ``train.txt``, or of 32 images of ``train``."""
+        config, head = self._original.config, head_of(self._original)
+        if head == "image":
+            return image_batches(self.folder, self.data, "train", count * BATCH, config, self.device)  # type: ignore[no-any-return]
         if self._batches is None:
             self._texts = read_texts(self.data, "train", self.folder)
             self._tokenizer = open_tokenizer(self.folder)
-        masked = type(self._original).__name__.endswith("ForMaskedLM")
-        vocabulary = self._original.config.vocab_size
         stride = max(1, len(self._texts) // (count * BATCH))  # texts of the whole file
         chosen = self._texts[::stride][: count * BATCH]
-        self._batches = batches_of(self._tokenizer, chosen, vocabulary, masked, self.device)
+        self._batches = batches_of(self._tokenizer, chosen, config.vocab_size, head, self.device)
         return self._batches
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
+        """Return the loss of a head for tokens or images, else the distance from the trained model's features."""
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]

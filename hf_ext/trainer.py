@@ -109,13 +109,15 @@ class SupernetTrainer(Trainer):
             counted = inputs["attention_mask"].bool() if student.ndim > 2 else slice(None)
             student, teacher = student[counted].log_softmax(-1), teacher[counted].log_softmax(-1)
             return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
-        return feature_loss(features_of(output).float(), features_of(self._target).float(), inputs["attention_mask"])
+        features = features_of(output).float()
+        mask = inputs.get("attention_mask", features.new_ones(features.shape[:2]))
+        return feature_loss(features, features_of(self._target).float(), mask)
 
     def _teacher_output(self, inputs: Mapping[str, Any]) -> Any:
         if self.teacher is None:
             return None
-        if "attention_mask" not in inputs:
-            raise ConfigError("the batch has no attention_mask; give the output of a tokenizer")
+        if "attention_mask" not in inputs and "pixel_values" not in inputs:
+            raise ConfigError("batches have no attention_mask, which marks padding; give a tokenizer's output")
         with torch.no_grad(), self.accelerator.autocast():
             return self.teacher(self.teacher.select(self.teacher.space.largest()), inputs, training=False)
 

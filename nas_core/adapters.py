@@ -20,6 +20,8 @@ class Adapter:
     """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter itself is a host"""
     commands: ClassVar[str] = ""
     """``typer.Typer`` of the command ``nas-ext NAME``, for the name of the adapter"""
+    network_kinds: ClassVar[Mapping[str, str]] = {}
+    """:class:`nas_core.models.kind.ModelKind` objects by name"""
     quickstarts: ClassVar[Mapping[str, str]] = {}
     """:class:`nas_core.quickstart.Quickstart` objects by name"""
     network_families: ClassVar[str] = ""
@@ -31,6 +33,11 @@ class Adapter:
 
 
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
+
+
+def adapter_members(part: str) -> dict[str, str]:
+    """Return member name -> ``"module:object"`` of all adapters, of a part with several members."""
+    return {name: target for _, adapter in ADAPTERS.items() for name, target in getattr(adapter, part).items()}
 
 
 def adapter_parts(part: str) -> dict[str, str]:
@@ -54,6 +61,8 @@ class _Timm(Adapter):
 class _HuggingFace(Adapter):
     name = "huggingface"
     host = "hf_ext.host:HOST"
+    network_kinds: ClassVar[Mapping[str, str]] = {"llama": "hf_ext.kind:LLAMA"}
+    quickstarts: ClassVar[Mapping[str, str]] = {"encoder": "hf_ext.quickstart:ENCODER"}
 
 
 class _NNI(Adapter):

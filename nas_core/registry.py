@@ -7,7 +7,7 @@ points, and programs by :meth:`Registry.register`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
@@ -64,9 +64,11 @@ class Registry(Generic[Member]):
             MissingHostError: the member cannot be imported, or two packages add the name.
             ConfigError: another package adds the name of a member of this project.
         """
+        return self._member(name, self._targets())
+
+    def _member(self, name: str, targets: Mapping[str, Sequence[str]]) -> Member:
         if name in self._registered:
             return self._registered[name]
-        targets = self._targets()
         if name not in targets:
             raise unknown_choice(self.what, name, self.names())
         if len(targets[name]) > 1:
@@ -78,9 +80,10 @@ class Registry(Generic[Member]):
         return self._loaded[target]
 
     def items(self) -> Iterator[tuple[str, Member]]:
-        for name in self.names():
+        targets = self._targets()
+        for name in dict.fromkeys([*targets, *self._registered]):
             try:
-                yield name, self.get(name)
+                yield name, self._member(name, targets)
             except MissingHostError:
                 continue
 

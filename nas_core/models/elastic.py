@@ -30,7 +30,7 @@ class Axis:
     size: int
     parts: tuple[Part, ...]
     unit: int = 1
-    """Tensor elements per entry: the head dimension for heads, otherwise 1."""
+    """Elements per entry in the weights of ``read_by``: the head dimension of heads, else 1."""
     read_by: tuple[str, ...] = ()
     """Weights ``(out, in)`` of linear layers whose input is the axis."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nas_core.adapters import adapter_members
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs
@@ -214,6 +215,7 @@ KINDS: Registry[ModelKind] = Registry(
         "bert": "nas_core.models.masked_lm.kind:BERT",
     },
     ModelKind,
+    offered=lambda: adapter_members("network_kinds"),
 )
 """Registry of network kinds. The entry point group ``nas_ext.network_kinds`` adds more."""
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
-from nas_core.adapters import ADAPTERS
+from nas_core.adapters import adapter_members
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import real_path
 from nas_core.files.writing import os_errors, write_atomic
@@ -120,14 +120,10 @@ class _Predictor(Quickstart):
 PREDICTOR, LATENCY = _Predictor(), _Latency()
 
 
-def _of_adapters() -> dict[str, str]:
-    return {name: target for _, adapter in ADAPTERS.items() for name, target in adapter.quickstarts.items()}
-
-
 QUICKSTARTS: Registry[Quickstart] = Registry(
     "quickstart",
     "",
     {"predictor": "nas_core.quickstart:PREDICTOR", "latency": "nas_core.quickstart:LATENCY"},
     Quickstart,
-    offered=_of_adapters,
+    offered=lambda: adapter_members("quickstarts"),
 )

@@ -44,6 +44,19 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def decoder(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A supernet of a Llama with two groups of two heads."""
+    from nas_core.supernet.elastic.conversion import convert
+    from nas_core.supernet.host import open_trained
+    from tests.hf_ext.tiny import save
+
+    folder = tmp_path_factory.mktemp("decoder")
+    trained = open_trained(save("LlamaForCausalLM", folder / "trained", num_key_value_heads=2), data=str(texts))
+    convert(trained, folder / "family", importance_by="activation", calibrate=1)
+    return folder / "family"
+
+
+@pytest.fixture(scope="session")
 def family(bert: Path, texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A supernet with sorted channels and an order of layers."""
     from nas_core.supernet.elastic.conversion import convert

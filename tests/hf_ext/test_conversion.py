@@ -24,6 +24,9 @@ MODELS = {
     "RobertaForSequenceClassification": {},
     "XLMRobertaForTokenClassification": {"hidden_act": "relu"},
     "CamembertForQuestionAnswering": {},
+    "LlamaForCausalLM": {"num_key_value_heads": 2, "attention_bias": True, "mlp_bias": True},
+    "LlamaModel": {"head_dim": 4},
+    "Qwen2ForCausalLM": {"num_key_value_heads": 2, "tie_word_embeddings": True},
 }
 
 

@@ -17,6 +17,7 @@ def trainer(family: Path, texts: Path, out: Path, steps: int = 4, **options: Any
     from hf_ext import SupernetTrainer
 
     tokenizer = AutoTokenizer.from_pretrained(family)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     samples = [dict(tokenizer(line)) for line in (texts / "train.txt").read_text().splitlines()]
     arguments = TrainingArguments(
         str(out), max_steps=steps, per_device_train_batch_size=8, learning_rate=3e-3, save_steps=2, logging_steps=1,

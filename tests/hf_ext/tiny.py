@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
 import transformers
 
@@ -27,8 +28,20 @@ def model(name: str, **settings: Any) -> Any:
 
 
 def save(name: str, folder: Path, **settings: Any) -> Path:
-    model(name, **settings).save_pretrained(folder)
+    network = model(name, **settings)
+    network.save_pretrained(folder)
+    if "num_channels" in settings:
+        size = {"height": 16, "width": 16}
+        transformers.ViTImageProcessor(size=size).save_pretrained(folder)
+        return folder
     special = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
+    if network.config.model_type in ("llama", "qwen2"):  # bytes as tokens, and no padding token, like Llama's
+        end = "<|endoftext|>"
+        letters = {letter: number for number, letter in enumerate([end, *"word0123456789\u0120"])}
+        core = tokenizers.Tokenizer(tokenizers.models.BPE(letters, []))
+        core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token=end).save_pretrained(folder)
+        return folder
     (folder / "vocab.txt").write_text("\n".join([*special, *WORDS]))
     named = {f"{token[1:-1].lower()}_token": token for token in special}
     tokenizer = {"tokenizer_class": "BertTokenizer", "model_max_length": 32, **named}

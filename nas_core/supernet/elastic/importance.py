@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from nas_core.errors import unknown_choice
 from nas_core.models.elastic import Axis
-from nas_core.supernet.elastic.sorting import along
 from nas_core.supernet.teacher.taps import Taps
 
 CRITERIA = ("activation", "weight", "gradient", "none")
@@ -109,5 +108,5 @@ def _weight_norms(axis: Axis, state: dict[str, Tensor]) -> Tensor:
             continue
         tensor = state[part.name].detach().float().cpu()
         squares = tensor.square().transpose(0, part.dim).flatten(1).sum(1) if tensor.ndim > 1 else tensor.square()
-        total += squares[along(axis, part.blocks, torch.arange(axis.size))].view(part.blocks, axis.size, -1).sum((0, 2))
+        total += squares.view(part.blocks, axis.size, -1).sum((0, 2))
     return total.sqrt()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nas_core.models.elastic import Axis
+from nas_core.models.elastic import Axis, Part
 
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -29,11 +29,13 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
             orders[axis.name] = order
             for part in axis.parts:
                 tensor = state[part.name]
-                tensor.copy_(tensor.index_select(part.dim, along(axis, part.blocks, order).to(tensor.device)))
+                tensor.copy_(tensor.index_select(part.dim, along(axis, part, tensor, order).to(tensor.device)))
     return orders
 
 
-def along(axis: Axis, blocks: int, order: Tensor) -> Tensor:
-    """Return the indices of a tensor dimension with ``blocks`` copies of an axis, for an order of the axis."""
-    numbers = order[:, None] * axis.unit + torch.arange(axis.unit)
-    return (torch.arange(blocks)[:, None] * axis.size * axis.unit + numbers.flatten()).flatten()
+def along(axis: Axis, part: Part, tensor: Tensor, order: Tensor) -> Tensor:
+    """Return indices into the dimension of ``part`` in its ``tensor``, for an order of the axis."""
+    length = tensor.shape[part.dim] // part.blocks
+    unit = length // axis.size
+    numbers = order[:, None] * unit + torch.arange(unit)
+    return (torch.arange(part.blocks)[:, None] * length + numbers.flatten()).flatten()

@@ -1,0 +1,59 @@
+"""Batches of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+from transformers import AutoImageProcessor
+
+from hf_ext.folder import DAMAGED, reason
+from hf_ext.texts import BATCH
+from nas_core.errors import CheckpointError, DataError
+
+MOST = 500
+"""Images of an evaluation, evenly spaced in the list of all files."""
+
+
+def image_batches(folder: Path, data: Path | str | None, subset: str, count: int, config: Any, device: Any) -> Any:
+    """Return batches of up to ``count`` images of ``data/subset/CLASS``, evenly spaced, with labels.
+
+    Args:
+        folder: the model, with its image processor.
+        config: of the model, with its classes.
+
+    Raises:
+        DataError: there are no images, or their classes are others than the model's.
+        CheckpointError: the folder has no image processor.
+    """
+    root = Path(data or "") / subset
+    files = sorted(file for file in root.glob("*/*") if file.suffix.lower() in (".png", ".jpg", ".jpeg"))
+    if data is None or not files:
+        raise DataError(
+            f"no images {root}/CLASS/*.png; give a folder with train and valid, each with a folder per class"
+        )
+    names = sorted({file.parent.name for file in files})
+    numbers = config.label2id if set(names) <= {*config.label2id} else dict(zip(names, range(len(names)), strict=True))
+    if numbers is not config.label2id and len(names) != config.num_labels:
+        raise DataError(
+            f"{root} has {len(names)} classes, the model {config.num_labels}; name the folders as in id2label"
+        )
+    try:
+        processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except DAMAGED as error:
+        raise CheckpointError(
+            f"{folder} has no usable image processor ({reason(error)}); copy its file into it"
+        ) from None
+    chosen, batches = files[:: -(-len(files) // count)], list[dict[str, Tensor]]()
+    for first in range(0, len(chosen), BATCH):
+        part = chosen[first : first + BATCH]
+        try:
+            pixels = processor([Image.open(file).convert("RGB") for file in part], return_tensors="pt")["pixel_values"]
+        except OSError as error:
+            raise DataError(f"an image of {root} cannot be read ({reason(error)}); replace it") from None
+        labels = torch.tensor([numbers[file.parent.name] for file in part])
+        batches.append({"pixel_values": pixels.to(device), "labels": labels.to(device)})
+    return batches
