@@ -66,7 +66,7 @@ class SearchSettings:
     valid_sentences: int | None = None
     """Number of sentences of the split to evaluate; default: all."""
     evaluations: int | None = None
-    """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options say."""
+    """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options."""
     strategy: str | None = None
     """Search strategy, from the list above. The default is evolution, or ranknas for at most 500 evaluations; with a
     latency model and no latency limit, it is multi-objective, or hypervolume for at most 500 evaluations."""
