@@ -26,7 +26,7 @@ class ImageWorkloadConfig:
     channels: int = 3
     """Channels of an image."""
     activation: str = "relu"
-    """Activation of feed-forward layers: relu, gelu, .."""
+    """Activation of feed-forward layers, such as relu or gelu."""
 
     def __post_init__(self) -> None:
         check_least(self, batch=1, classes=1, channels=1)

@@ -21,7 +21,7 @@ class MaskedLMWorkloadConfig:
     """Settings of the latency workload of a masked language model."""
 
     vocab: int = 50265
-    """Vocabulary size V."""
+    """Vocabulary size."""
     batch: int = 1
     """Sequences per pass."""
     length: int = 0

@@ -25,9 +25,9 @@ class TranslationWorkloadConfig:
     target_vocab: int = 32000
     """Target vocabulary size."""
     source_length: int = 30
-    """Tokens of the source sentence, S."""
+    """Tokens of the source sentence."""
     target_length: int = 30
-    """Number of decoding steps, T."""
+    """Number of decoding steps."""
     beam: int = 5
     """Hypotheses per decoding step."""
 
