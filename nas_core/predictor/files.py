@@ -155,7 +155,7 @@ def only_training(out: Path) -> AbstractContextManager[int]:
 def prediction_rows(
     records: Records, predicted: NDArray[np.float64], more: Mapping[str, NDArray[np.float64]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each record: its number from 1, notes, prediction, and the columns ``more``."""
+    """Return a row for each record: its number from 1, other fields, prediction, and the columns ``more``."""
     names = {*OURS, *more}
     columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
     rows = []

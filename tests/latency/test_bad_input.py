@@ -236,7 +236,7 @@ def test_tables(tmp_path: Path) -> None:
     table = read_published(path)
     check(lambda: collect_published(tmp_path / "set", table, Source(), "i8"), UnknownChoiceError, "'i8'")
     check(lambda: collect_published(tmp_path / "set", table, Source()), ConfigError, "i7, gpu")
-    check(lambda: collect_published(tmp_path / "set", table, Source(), "i7", 2), ConfigError, "has 1 of i7")
+    check(lambda: collect_published(tmp_path / "set", table, Source(), "i7", 2), ConfigError, "has 1 networks of i7")
     for content in (b"\x1f\x8b\x00broken", b"\xff\xfe\x00", gzip.compress(b"x" * 100)[:-9]):
         path.write_bytes(content)
         check(lambda: read_published(path), DataError, "t.csv")
@@ -252,7 +252,7 @@ def test_network_data(tmp_path: Path) -> None:
     good, path = data(), tmp_path / "set.npz"
     rows = (good.families, good.names, good.held_out)
     check(lambda: NetworkLatencies(good.graphs, good.latency_ms[:3], *rows), DataError, "6 graphs")
-    check(lambda: NetworkLatencies(good.graphs, good.latency_ms - 1, *rows), DataError, "above 0 ms")
+    check(lambda: NetworkLatencies(good.graphs, good.latency_ms - 1, *rows), DataError, "expected ms above 0")
     toy_networks(12).save(path)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}

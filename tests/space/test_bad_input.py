@@ -75,7 +75,7 @@ def test_calls(call: Callable[[], Any], error: type[NasExtError], value: str) ->
 @pytest.mark.parametrize(
     ("read", "text", "error", "value"),
     [
-        (load_space, "choices:\n\ta: [1", SpaceError, "not valid YAML"),
+        (load_space, "choices:\n\ta: [1", SpaceError, "not readable as YAML"),
         (load_space, "- 1", SpaceError, "expected a mapping"),
         (load_space, "choices: {}", SpaceError, "no choices"),
         (load_space, "choises: {}\nchoices: {a: [1]}", SpaceError, "'choises'"),
@@ -95,7 +95,7 @@ def test_calls(call: Callable[[], Any], error: type[NasExtError], value: str) ->
         (Architecture.load, '{"genes": 1}', ArchitectureError, "bad"),
         (Architecture.load, '{"format": "other", "genes": {}}', ArchitectureError, "'other'"),
         (Architecture.load, '{"version": 99, "genes": {}}', ArchitectureError, "99"),
-        (read_hat_yaml, "a: [", ArchitectureError, "not valid YAML"),
+        (read_hat_yaml, "a: [", ArchitectureError, "not readable as YAML"),
         (read_hat_yaml, "a: 1", ArchitectureError, "'encoder-embed-dim-subtransformer'"),
         (
             read_hat_yaml,

@@ -141,7 +141,7 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Return a description of sizes so far outside the training range that predictions are unreliable; or ''."""
+        """Return a description of sizes so far outside the training range that predictions are guesses, or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""

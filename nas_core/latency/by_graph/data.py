@@ -44,7 +44,7 @@ class NetworkLatencies:
             raise DataError("the data set has no networks; give at least one")
         if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
             network = f"network {self.names[wrong[0]]} (index {wrong[0]})"
-            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}; expected ms above 0: remove it")
+            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}, expected ms above 0; remove it")
 
     def __len__(self) -> int:
         return len(self.graphs)

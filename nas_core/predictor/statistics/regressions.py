@@ -308,7 +308,7 @@ class Additive:
         leave-one-out errors (Golub, Heath and Wahba 1979). Graphs of equal counts are held out together.
 
         Args:
-            first: number of columns that form a separate regression, as do the others; 0: none.
+            first: number of columns with separate regressions for them and for the other columns; 0: none.
         """
         targets = scale.restore(learned)
         positive = bool(targets.min() > 0)
