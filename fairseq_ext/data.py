@@ -15,7 +15,7 @@ from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
 _SENTENCES, _TOKENS = 64, 4096
-"""Largest number of sentences and of tokens of a calibration batch; a longer sentence is a batch of its own."""
+"""Largest number of sentences and of tokens of a calibration batch; the latter is at least the longest sentence."""
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:

@@ -160,7 +160,7 @@ class Family:
             parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings, **choices})
 
     def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
-        """Set options that are not given to ``values``, or to the defaults."""
+        """Set each option that was not given to its entry in ``values``, or to its default."""
         for name, value in {**self.defaults, **(values or {})}.items():
             if getattr(args, name, None) is None:
                 setattr(args, name, value(args) if callable(value) else value)

@@ -148,7 +148,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
 def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
     """Set ``args.linear_max_length``, the length scale of linear attention in the decoder, if it is not given.
 
-    The default is the longest target of the data, or source if cross attention may be linear.
+    The default is the longest target sentence of the data (or source sentence, if cross attention may be linear).
     """
     if args.linear_max_length is not None:
         return

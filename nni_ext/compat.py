@@ -1,4 +1,4 @@
-"""Imports of NNI at the time of use."""
+"""Import of NNI when it is first used."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Step:
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
     def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Call ``forward`` inside the context manager ``holding``, and add the gradient of the loss that it returns."""
+        """Call ``forward`` in the context manager ``holding``, add the gradient of its loss, and return the loss."""
         device = self.workers.device
         with holding, computing_in(self.precision, device):
             loss = forward()

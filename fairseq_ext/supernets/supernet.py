@@ -38,7 +38,7 @@ from nas_core.supernet.host import Report
 _BITS = math.log(2)
 """Nats per bit."""
 _TOKENS = 4096
-"""Largest number of tokens of a batch; a longer sequence is a batch of its own."""
+"""Largest number of tokens of a batch, unless the model supports longer sequences."""
 _BEAM = 5
 """Default beam size of ``fairseq-generate``."""
 

@@ -63,7 +63,7 @@ _FRESH = {
 
 @dataclass(frozen=True)
 class Run:
-    """Kind of a training run; by default, of a static network from scratch."""
+    """Settings of a training run; by default, of a static network from scratch."""
 
     inherited: str = ""
     """Checkpoint with inherited weights with which the training starts."""

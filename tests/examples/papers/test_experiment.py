@@ -148,7 +148,7 @@ def test_other_settings_do_not_go_on_from_files_of_a_step(
         assert main(own, "DATA=x", "MORE=--n 4", f"OUT={out}", *step) == 2
         captured = capfd.readouterr()
         assert "step first was run with other settings (--n 16; now --n 4)" in captured.err and captured.out == ""
-        assert f"give another OUT=, or move {out / 'first'} away" in captured.err
+        assert f"give another OUT=, or remove {out / 'first'}" in captured.err
     (out / "second").unlink()
     assert main(own, "DATA=x", "MORE=", f"OUT={out}") == 2  # before a step is run
     assert "(--n 16; now nothing)" in capfd.readouterr().err
@@ -213,7 +213,7 @@ def test_a_failed_step_ends_the_run(own: Path, tmp_path: Path, capsys: pytest.Ca
     assert not (out / "steps" / "third.json").exists()
     changed(own, "[python -c 0]", "[no-such-command]")
     assert main(own, "DATA=x", f"OUT={out}", "--step", "third") == 2
-    assert f"no-such-command is not in {Path(sys.executable).parent}" in capsys.readouterr().err
+    assert f"no-such-command is not installed in {Path(sys.executable).parent}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
