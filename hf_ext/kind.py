@@ -51,7 +51,13 @@ class LlamaWorkload:
         with same_draws():
             self._model = LLAMA.build(space, space.validate(architecture), config).to(device)
             self._tokens = torch.randint(FIRST_WORD, config.vocab, (config.batch, config.length + 1), device=device)
-        self._cache: Any = None
+        self._read()
+
+    def _read(self) -> None:
+        """Fill the cache."""
+        self._cache = _transformers().DynamicCache(config=self._model.config)
+        with torch.no_grad():
+            self._model(self._tokens[:, :-1], None, None, self._cache)
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -63,13 +69,10 @@ class LlamaWorkload:
 
     def convert(self, dtype: torch.dtype) -> None:
         self._model.to(dtype)
-        self._cache = None
+        self._read()
 
     def decode(self) -> Tensor:
         """Return the logits (batch, 1, vocab) of the next token."""
-        if self._cache is None:
-            self._cache = _transformers().DynamicCache(config=self._model.config)
-            self._model(self._tokens[:, :-1], None, None, self._cache)
         logits = self._model(self._tokens[:, -1:], None, None, self._cache).logits
         self._cache.crop(-1)
         return logits  # type: ignore[no-any-return]
