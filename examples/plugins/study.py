@@ -38,4 +38,4 @@ class Ends(Study):
 
 
 ENDS = Ends()
-"""A program calls ``STUDIES.register("ends", ENDS)``."""
+"""Register it in one program by ``nas_core.studies.STUDIES.register("ends", ENDS)``."""

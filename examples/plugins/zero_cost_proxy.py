@@ -15,4 +15,4 @@ class L2Norm(Proxy):
 
 
 L2_NORM = L2Norm()
-"""A program calls ``PROXIES.register("l2_norm", L2_NORM)``."""
+"""Register it in one program by ``nas_core.proxies.PROXIES.register("l2_norm", L2_NORM)``."""

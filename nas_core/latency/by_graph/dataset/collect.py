@@ -254,7 +254,7 @@ class LoadedNetwork:
             if first_ms > 4 * config.most_ms:  # before anything that takes still longer
                 raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
             if not all(output.isfinite().all() for output in outputs):
-                raise NasExtError("the output is not finite")
+                raise NasExtError("the network's output has NaN or infinite values")
             content = exported(network, inputs)
         self.content = without_weights(content)
         read = read_onnx(self.content, warn=False)

@@ -84,7 +84,7 @@ def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:
     errors = {row["family"]: row.get("error") for row in networks.rows}
     assert errors["one"] is None
     assert errors["failing"].startswith("ValueError: no network of width ") and "\n" not in errors["failing"]
-    assert errors["infinite"] == "the output is not finite" and "eigvals" in errors["unknown"]
+    assert errors["infinite"] == "the network's output has NaN or infinite values" and "eigvals" in errors["unknown"]
     assert sorted(path.stem for path in (tmp_path / "set" / "onnx").iterdir()) == ["one_0000"]
     before = (tmp_path / "set" / "dataset.jsonl").read_bytes()
     collect(tmp_path / "set", 5, [*BROKEN, ONE])
