@@ -35,6 +35,11 @@ SHARED: dict[str, dict[str, Any]] = {
     "mos-router-hidden": {"type": int, "metavar": "N", "help": "width of the routers' hidden layers"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
     "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the routers' hidden layers"},
+    "mos-router-temperature": {
+        "type": float,
+        "metavar": "T",
+        "help": "divisor of a router's logits; less makes mixtures differ more",
+    },
     "mos-own-router": {
         "action": "store_true",
         "default": None,
@@ -42,9 +47,12 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture for routers: layers averaged, each layer, or an indicator for each option",
+        "help": "input of routers: genes averaged over layers (centred: -1 to 1), genes of each layer, or indicators",
     },
-    "mos-start": {"choices": EXPERT_INITS, "help": "initialise experts independently, as equal or as near copies"},
+    "mos-start": {
+        "choices": EXPERT_INITS,
+        "help": "initialise experts independently (scaled: times sqrt(M)), as equal or as near copies",
+    },
     "mos-rank": {
         "type": int,
         "metavar": "R",
@@ -86,6 +94,7 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_hidden": 128,
     "mos_router_layers": 2,
     "mos_router_dropout": 0.0,
+    "mos_router_temperature": 1.0,
     "mos_own_router": False,
     "mos_encoding": "summary",
     "mos_start": "independent",
@@ -167,6 +176,7 @@ class Family:
             router_hidden=args.mos_router_hidden,
             router_layers=args.mos_router_layers,
             router_dropout=args.mos_router_dropout,
+            router_temperature=args.mos_router_temperature,
             share_router=False if args.mos_own_router else None,
             encoding=args.mos_encoding,
             start=args.mos_start,

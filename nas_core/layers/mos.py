@@ -23,8 +23,9 @@ from nas_core.registry import Registry
 
 NONE = "none"
 """Plain weight sharing, without experts."""
-EXPERT_INITS = ("independent", "equal", "near")
-"""Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
+EXPERT_INITS = ("independent", "scaled", "equal", "near")
+"""Initialisations of experts: independent draws, such draws times ``sqrt(M)`` (an even mixture then has the variance of
+one draw), copies of one draw, or copies with small differences."""
 SPREAD = 0.02
 """Standard deviation of the differences of near experts, relative to the weights'."""
 
@@ -48,11 +49,13 @@ class MoSConfig:
     """Linear layers of the router (paper's Table 13: 2 is best)."""
     router_dropout: float = 0.0
     """Dropout after each hidden layer of the router, in training."""
+    router_temperature: float = 1.0
+    """Divisor of the router's logits (paper: 1); less makes mixtures differ more between architectures."""
     share_router: bool | None = None
     """One router for both linears of a feed-forward layer; default: if the router supports it."""
     encoding: str = "summary"
-    """Encoding of architectures for routers: ``summary``, one number per choice, averaged over layers, as for
-    translation in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
+    """Input of routers, one of :data:`nas_core.space.space.ENCODINGS`; the paper has ``summary`` for translation and
+    ``layers`` for BERT."""
     start: str = "independent"
     """Initialisation of experts, one of :data:`EXPERT_INITS`; the authors' is ``independent``."""
     rank: int = 0
@@ -70,6 +73,8 @@ class MoSConfig:
             )
         if not 0 <= self.router_dropout < 1:
             raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")
+        if not 0 < self.router_temperature < float("inf"):
+            raise ConfigError(f"router temperature {self.router_temperature}; expected a number above 0 (paper: 1)")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
             raise ConfigError(
                 f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
@@ -106,7 +111,7 @@ class Router(nn.Module):
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.Linear(widths[-1], config.experts * self.rows(out_features))
-        self.dropout = config.router_dropout
+        self.dropout, self.temperature = config.router_dropout, config.router_temperature
 
     @staticmethod
     def rows(out_features: int) -> int:
@@ -135,7 +140,8 @@ class Router(nn.Module):
                 x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))
                 x = nn.functional.dropout(x, self.dropout, self.training)
             weight, bias = prefix(self.out.weight, used).to(exact), prefix(self.out.bias, used).to(exact)
-            return torch.softmax(nn.functional.linear(x, weight, bias).view(rows, self.experts), dim=-1)
+            logits = nn.functional.linear(x, weight, bias).view(rows, self.experts)
+            return torch.softmax(logits / self.temperature, dim=-1)
 
 
 class LayerRouter(Router):
@@ -197,8 +203,9 @@ class MoSLinear(nn.Module):
         super().__init__()
         full = 1 if config.rank else config.experts
         spread = SPREAD if config.start == "near" else 0.0
-        if config.start == "independent" or full == 1:
+        if config.start in ("independent", "scaled") or full == 1:
             weight = torch.stack([ElasticLinear(in_features, out_features).weight.detach() for _ in range(full)])
+            weight *= full**0.5 if config.start == "scaled" else 1
         else:
             weight = near_copies(ElasticLinear(in_features, out_features).weight, full, spread)
         self.weight = nn.Parameter(weight)

@@ -16,10 +16,11 @@ from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
 SAMPLINGS = ("gene", "architecture")
-ENCODINGS = ("summary", "layers", "onehot")
+ENCODINGS = ("summary", "centred", "layers", "onehot")
 """``summary``: one number per choice, averaged over existing layers (HAT's latency features and the router input of
-Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 if absent; ``onehot``: one indicator per option,
-gene and layer. The first two are divided by each choice's scale."""
+Mixture-of-Supernets); ``centred``: the same, from -1 (the smallest code of a choice) to 1 (the largest), and 0 without
+layers; ``layers``: one number per gene and layer, 0 if absent; ``onehot``: one indicator per option, gene and layer.
+``summary`` and ``layers`` are divided by each choice's scale."""
 
 
 class SearchSpace:
@@ -213,14 +214,18 @@ class SearchSpace:
         features = np.empty((len(rows), len(self.choices)), np.float32)
         for index, (choice, span) in enumerate(zip(self.choices, slots.columns, strict=True)):
             layers = np.maximum(exists[:, span].sum(1), 1)
-            features[:, index] = codes[:, span].sum(1) / layers / choice.unit
+            means = codes[:, span].sum(1) / layers
+            if how == "centred":
+                features[:, index] = np.where(exists[:, span].any(1), choice.centred(means), 0.0)
+            else:
+                features[:, index] = means / choice.unit
         return features
 
     def feature_names(self, how: str = "summary") -> list[str]:
         """Return the column names of an encoding."""
         if how not in ENCODINGS:
             raise unknown_choice("encoding", how, ENCODINGS)
-        if how == "summary":
+        if how in ("summary", "centred"):
             return [choice.name + (".mean" if choice.per else "") for choice in self.choices]
         names = []
         for choice in self.choices:
