@@ -46,19 +46,24 @@ def inherited(records: Records, method: str, metric: str, updates: int) -> Quali
 
 def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[dict[str, Any]]:
     """Return each condition with its value, its limit, and True if it is met (None: not measured yet)."""
-    metric, updates = (*task.metrics, "nll_loss")[0], task.updates
+    updates = task.updates
     seeds = sorted({r["seed"] for r in records if r["method"] == "standalone" and r["updates"] == updates})
-    by_seed = [standalone(records, metric, updates, seed) for seed in seeds]
-    longer = standalone(records, metric, 2 * updates, 1)
-    sign = -1 if metric == "nll_loss" else 1
-    complete = [row for row in by_seed if len(row) == len(params_m) and not np.isnan(row).any()]
-    rows = [_condition("standalone networks x seeds", len(params_m) * len(complete), 32)]
-    quality = np.mean(complete, axis=0) if complete else None
-    rows.append(_condition("tau of parameters and standalone quality", _tau(params_m, quality, sign), SIZE_TAU))
-    noise = _tau(complete[0], complete[1]) if len(complete) > 1 else None
-    doubled = _tau(complete[0], longer) if complete and not np.isnan(longer).any() else None
-    rows.append(_condition("tau of standalone qualities after twice the updates, against that of two seeds",
-                           doubled, noise))  # fmt: skip
+    rows = []
+    for metric in (*task.metrics, "nll_loss"):
+        by_seed = [standalone(records, metric, updates, seed) for seed in seeds]
+        longer = standalone(records, metric, 2 * updates, 1)
+        sign = -1 if metric == "nll_loss" else 1
+        complete = [row for row in by_seed if len(row) == len(params_m) and not np.isnan(row).any()]
+        if metric == "nll_loss":
+            rows.append(_condition("standalone networks x seeds", len(params_m) * len(complete), 32))
+        quality = np.mean(complete, axis=0) if complete else None
+        size = _condition("tau of parameters and standalone quality", _tau(params_m, quality, sign), SIZE_TAU)
+        noise = _tau(complete[0], complete[1]) if len(complete) > 1 else None
+        doubled = _tau(complete[0], longer) if complete and not np.isnan(longer).any() else None
+        order = _condition(
+            "tau of standalone qualities after twice the updates, against that of two seeds", doubled, noise
+        )
+        rows += [size | {"metric": metric}, order | {"metric": metric}]
     for method in dict.fromkeys(r["method"] for r in records if "routing" in r):
         routing = [r["routing"] for r in records if r["method"] == method and r["updates"] == updates]
         row = _condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING)
@@ -99,7 +104,8 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
 
     Seeds and networks are resampled with replacement, networks jointly for both methods. A difference whose interval
     contains zero is "no difference" if the interval is narrower than twice the paper's effect, and "cannot tell"
-    otherwise. Every verdict is "cannot tell" with too few seeds or an unmet condition, which ``lacks`` lists.
+    otherwise. Every verdict is "cannot tell" with too few seeds or an unmet condition of its metric, which ``lacks``
+    lists. Too little routing can hide an effect and not feign one, so "better" does not need it.
     """
     rows = []
     for metric in (*task.metrics, "nll_loss"):
@@ -113,11 +119,14 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                 estimates = inherited(records, method, metric, trained_for)
                 if not len(estimates) or not len(base):
                     continue
-                lacks = [c["condition"] for c in checked if not c["met"] and c.get("method", method) == method]
+                unmet = [c for c in checked if not c["met"] and c.get("metric", metric) == metric]
+                lacks = [c["condition"] for c in unmet if "method" not in c]
+                routing = [c["condition"] for c in unmet if c.get("method") == method]
                 if min(len(estimates), len(base)) < SEEDS:
                     lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, BASELINE))))
                 row: dict[str, Any] = {
-                    "metric": metric, "compared_at": passes, "method": method, "seeds": len(estimates), "lacks": lacks
+                    "metric": metric, "compared_at": passes, "method": method, "seeds": len(estimates),
+                    "lacks": lacks + routing,
                 }  # fmt: skip
                 for name, figure in FIGURES.items():
                     row[name] = figure(estimates, reference)
@@ -125,7 +134,8 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                     if method != BASELINE:
                         scale = 0.1 if name == "tau" else EFFECT * figure(base, reference)
                         verdict = _verdict(*row[f"{name}_difference"][1:], scale, name == "tau")
-                        row[f"{name}_verdict"] = "cannot tell" if lacks else verdict
+                        undecided = lacks or (routing and verdict != "better")
+                        row[f"{name}_verdict"] = "cannot tell" if undecided else verdict
                 rows.append(row)
     return rows
 
