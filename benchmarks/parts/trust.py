@@ -91,7 +91,11 @@ def centred_error(estimates: Qualities, reference: Qualities) -> float:
 
 
 def tau(estimates: Qualities, reference: Qualities) -> float:
-    return float(np.mean([np.nan_to_num(kendalltau(row, reference).statistic) for row in estimates]))
+    """Return the mean of Kendall's tau-b over supernets; faster than scipy's on few networks."""
+    signs = np.sign(estimates[:, :, None] - estimates[:, None])
+    expected = np.sign(reference[:, None] - reference)
+    products = np.sqrt((signs**2).sum((1, 2)) * (expected**2).sum())
+    return float(np.mean((signs * expected).sum((1, 2)) / np.maximum(products, 1)))
 
 
 FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {

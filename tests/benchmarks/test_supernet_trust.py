@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from benchmarks.parts import trust
 from benchmarks.parts.trust import conditions, verdicts
@@ -29,6 +30,12 @@ def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True, bias:
             row = {"method": method, "network": None, "seed": seed, "updates": 30, "nll_loss": list(estimates)}
             rows.append(row | ({"routing": routing} if method == "neuron-wise" else {}))
     return rows
+
+
+def test_tau_equals_scipys() -> None:
+    drawn = np.random.default_rng(0).integers(0, 9, (4, 16)).astype(float)  # with ties
+    expected = [kendalltau(row, drawn[0]).statistic for row in drawn[1:]]
+    assert trust.tau(drawn[1:], drawn[0]) == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize(
