@@ -51,7 +51,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "mos-start": {
         "choices": EXPERT_INITS,
-        "help": "initialise experts independently (scaled: times sqrt(M)), as equal or as near copies",
+        "help": "initialise experts independently, as equal or as near copies",
     },
     "mos-rank": {
         "type": int,

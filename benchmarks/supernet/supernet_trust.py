@@ -42,12 +42,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "even mixture": ("--mos", "neuron", "--mos-router-temperature", "1e9"),
     "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
     "neuron-wise, temperature .2": ("--mos", "neuron", "--mos-router-temperature", "0.2"),
-    "neuron-wise, scaled": ("--mos", "neuron", "--mos-start", "scaled"),
-    "neuron-wise, centred, temperature .2": (
-        "--mos", "neuron", "--mos-encoding", "centred", "--mos-router-temperature", "0.2",
-    ),
-}  # fmt: skip
-"""Options of the method beyond the paper, compared at equal updates."""
+}
+"""Compared at equal updates: experts without routing, and options beyond the paper."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
 SANDWICH = 3
 """Subnets of one update: the largest, a random and the smallest one."""

@@ -23,9 +23,8 @@ from nas_core.registry import Registry
 
 NONE = "none"
 """Plain weight sharing, without experts."""
-EXPERT_INITS = ("independent", "scaled", "equal", "near")
-"""Initialisations of experts: independent draws, such draws times ``sqrt(M)`` (an even mixture then has the variance of
-one draw), copies of one draw, or copies with small differences."""
+EXPERT_INITS = ("independent", "equal", "near")
+"""Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
 SPREAD = 0.02
 """Standard deviation of the differences of near experts, relative to the weights'."""
 
@@ -203,9 +202,8 @@ class MoSLinear(nn.Module):
         super().__init__()
         full = 1 if config.rank else config.experts
         spread = SPREAD if config.start == "near" else 0.0
-        if config.start in ("independent", "scaled") or full == 1:
+        if config.start == "independent" or full == 1:
             weight = torch.stack([ElasticLinear(in_features, out_features).weight.detach() for _ in range(full)])
-            weight *= full**0.5 if config.start == "scaled" else 1
         else:
             weight = near_copies(ElasticLinear(in_features, out_features).weight, full, spread)
         self.weight = nn.Parameter(weight)
