@@ -38,6 +38,11 @@ SHARED: dict[str, dict[str, Any]] = {
     "mos-router-hidden": {"type": int, "metavar": "N", "help": "hidden units of a router"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
     "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the hidden layers of routers"},
+    "mos-router-temperature": {
+        "type": float,
+        "metavar": "T",
+        "help": "divisor of a router's logits; large values mix experts evenly",
+    },
     "mos-own-router": {
         "action": "store_true",
         "default": None,
@@ -45,12 +50,8 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture as input of routers: summary (averages over layers), layers (each layer),"
-        " or onehot",
-    },
-    "mos-start": {
-        "choices": EXPERT_INITS,
-        "help": "initialisation of experts: independent, equal, or near (copies with noise)",
+        "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
+        " from -1 to 1), layers (each layer), or onehot",
     },
     "mos-rank": {
         "type": int,
@@ -102,6 +103,7 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_hidden": 128,
     "mos_router_layers": 2,
     "mos_router_dropout": 0.0,
+    "mos_router_temperature": 1.0,
     "mos_own_router": False,
     "mos_encoding": "summary",
     "mos_start": "independent",
@@ -184,6 +186,7 @@ class Family:
             router_hidden=args.mos_router_hidden,
             router_layers=args.mos_router_layers,
             router_dropout=args.mos_router_dropout,
+            router_temperature=args.mos_router_temperature,
             share_router=False if args.mos_own_router else None,
             encoding=args.mos_encoding,
             start=args.mos_start,

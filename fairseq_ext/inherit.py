@@ -20,6 +20,7 @@ _EXPERTS = (
     "mos_experts",
     "mos_router_hidden",
     "mos_router_layers",
+    "mos_router_temperature",
     "mos_own_router",
     "mos_encoding",
     "mos_rank",

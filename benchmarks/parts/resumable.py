@@ -88,8 +88,12 @@ def results(
             keep(run(task))
         return records
     with ProcessPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(run, task) for task in waiting]):
-            keep(future.result())
+        try:
+            for future in as_completed([pool.submit(run, task) for task in waiting]):
+                keep(future.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return records
 
 

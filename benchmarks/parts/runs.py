@@ -77,12 +77,15 @@ class TranslationRuns(Runs):
 
     def fairseq_train(self, name: str, *arguments: object) -> Path:
         """Train with the options that all benchmarks share; return the last checkpoint."""
+        last = self.work / name / "checkpoint_last.pt"
+        if not last.exists():  # deleted after its evaluation, whose result was not stored
+            (self.work / "seconds" / f"{name}.json").unlink(missing_ok=True)
         self.run(
             name, "fairseq-train", self.bin, "--cpu", "--optimizer", "adam", "--adam-betas", "(0.9,0.98)",
             "--no-epoch-checkpoints", "--num-workers", 0, "--log-format", "simple", "--log-interval", 50, "--save-dir",
             self.work / name, *arguments,
         )  # fmt: skip
-        return self.work / name / "checkpoint_last.pt"
+        return last
 
     def translation(self, name: str, *arguments: object) -> Path:
         common = ("--share-all-embeddings", "--label-smoothing", 0.1, "--max-tokens", 4096)

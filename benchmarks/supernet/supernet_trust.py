@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,12 @@ METHODS: dict[str, tuple[str, ...]] = {
     "neuron-wise": ("--mos", "neuron"),
 }
 """Name -> options of ``fairseq-train``."""
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "even mixture": ("--mos", "neuron", "--mos-router-temperature", "1e9"),
+    "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
+    "neuron-wise, temperature .2": ("--mos", "neuron", "--mos-router-temperature", "0.2"),
+}
+"""Compared at equal updates: experts without routing, and options beyond the paper."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
 SANDWICH = 3
 """Number of subnets per update: the largest, a random and the smallest one."""
@@ -69,7 +75,8 @@ class Training:
 
     @property
     def name(self) -> str:
-        words = (self.task, self.method, self.network, self.seed, self.updates)
+        method = self.method.replace(", ", "-").replace(" ", "-")
+        words = (self.task, method, self.network, self.seed, self.updates)
         return "-".join(str(word) for word in words if word is not None)
 
 
@@ -84,6 +91,8 @@ def trainings(task: TrustTask) -> list[Training]:
         if seed == 2:
             rows += [Training(task.name, "standalone", index, 1, 2 * task.updates) for index in range(NETWORKS)]
     for seed in SUPERNET_SEEDS:
+        rows += [Training(task.name, method, None, seed, task.updates) for method in OPTIONS]
+    for seed in SUPERNET_SEEDS:
         rows += [Training(task.name, method, None, seed, third) for method in METHODS if method != "SPOS"]
     return rows
 
@@ -95,7 +104,7 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
     task, runs = TASKS[training.task], TranslationRuns(work, 1, bin)
     space = task.space_in(work)
     architectures = networks(space, NETWORKS)
-    options: Sequence[object] = METHODS.get(training.method, ("--mos", "none"))
+    options: Sequence[object] = (METHODS | OPTIONS).get(training.method, ("--mos", "none"))
     if training.network is not None:
         architectures = [architectures[training.network]]
         architectures[0].save(work / f"network-{training.network}.json")
@@ -129,6 +138,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/supernet_trust"))
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after this time")
+    parser.add_argument("--methods", nargs="+", choices=["standalone", *METHODS, *OPTIONS], help="train only these")
     parser.add_argument("--plan", action="store_true", help="print the missing trainings, and train nothing")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
@@ -139,7 +149,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     task = TASKS[args.task]
     args.work.mkdir(parents=True, exist_ok=True)
     stored = content["tasks"].get(task.name, {}).get("trainings", [])
-    waiting = [row for row in trainings(task) if row.key not in [{k: r[k] for k in row.key} for r in stored]]
+    present = [{field.name: record[field.name] for field in fields(Training)} for record in stored]
+    waiting = [
+        row for row in trainings(task) if row.key not in present and row.method in (args.methods or [row.method])
+    ]
     settings = [str(option) for option in task.options]
     if (before := content["tasks"].get(task.name, {}).get("settings", settings)) != settings:
         raise SystemExit(f"{args.out} has trainings of {task.name} with {before}, now {settings}; give another --out")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 
 from benchmarks.parts import trust
 from benchmarks.parts.trust import conditions, verdicts
@@ -15,8 +16,8 @@ TASK = SimpleNamespace(metrics=(), updates=30)
 SIZES = list(range(1, 17))
 
 
-def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True) -> list[dict[str, Any]]:
-    """Return losses that fall with size; experts halve the error of sandwich."""
+def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True, bias: float = 0.2) -> list[dict[str, Any]]:
+    """Return losses that fall with size; by default experts halve the error of sandwich."""
     noise = np.random.default_rng(0)
     losses = np.linspace(2, 1, len(SIZES))
     rows: list[dict[str, Any]] = []
@@ -24,11 +25,17 @@ def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True) -> li
         rows += [{"method": "standalone", "network": i, "seed": seed, "updates": updates, "nll_loss": [loss]}
                  for i, loss in enumerate(losses)]  # fmt: skip
     for seed in range(1, supernet_seeds + 1):
-        for method, bias in (("sandwich", 0.4), ("neuron-wise", 0.2)):
-            estimates = losses + bias + noise.normal(scale=0.01, size=len(SIZES))
+        for method, error in (("sandwich", 0.4), ("neuron-wise", bias)):
+            estimates = losses + error + noise.normal(scale=0.01, size=len(SIZES))
             row = {"method": method, "network": None, "seed": seed, "updates": 30, "nll_loss": list(estimates)}
             rows.append(row | ({"routing": routing} if method == "neuron-wise" else {}))
     return rows
+
+
+def test_tau_equals_scipys() -> None:
+    drawn = np.random.default_rng(0).integers(0, 9, (4, 16)).astype(float)  # with ties
+    expected = [kendalltau(row, drawn[0]).statistic for row in drawn[1:]]
+    assert trust.tau(drawn[1:], drawn[0]) == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +43,9 @@ def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True) -> li
     [
         ({}, "better", []),
         ({"supernet_seeds": 1}, "cannot tell", ["3 seeds of neuron-wise and of sandwich"]),
-        ({"routing": 0.1}, "cannot tell", ["routing distance, neuron-wise"]),
+        ({"routing": 0.1}, "better", ["routing distance, neuron-wise"]),
+        ({"bias": 0.6}, "worse", []),
+        ({"bias": 0.6, "routing": 0.1}, "cannot tell", ["routing distance, neuron-wise"]),
         ({"twice": False}, "cannot tell",
          ["tau of standalone qualities after twice the updates, against that of two seeds"]),
     ],
@@ -49,6 +58,7 @@ def test_a_verdict_needs_all_conditions(
     results = {row["method"]: row for row in verdicts(rows, TASK, conditions(rows, SIZES, TASK))}
     neuron = results["neuron-wise"]
     assert (neuron["error_verdict"], neuron["lacks"]) == (verdict, lacks)
-    assert neuron["error"] == pytest.approx(0.2, abs=0.01)
-    assert neuron["error_difference"][0] == pytest.approx(-0.2, abs=0.01)
+    bias = changes.get("bias", 0.2)
+    assert neuron["error"] == pytest.approx(bias, abs=0.01)
+    assert neuron["error_difference"][0] == pytest.approx(bias - 0.4, abs=0.01)
     assert "error_verdict" not in results["sandwich"]

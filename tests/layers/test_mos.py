@@ -157,6 +157,15 @@ def test_a_feed_forward_layer_has_the_gradients_of_the_equations(kind: str) -> N
         assert parameter.grad is not None and bool(parameter.grad.any()), name
 
 
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_the_temperature_divides_logits(kind: str) -> None:
+    torch.manual_seed(0)
+    router = router_of(kind)
+    routing = router(torch.linspace(0.2, 1, 10), 6)
+    router.temperature = 0.25
+    torch.testing.assert_close(router(torch.linspace(0.2, 1, 10), 6), (routing.log() / 0.25).softmax(-1))
+
+
 # -- the layer ---------------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +230,7 @@ WRONG = [
     (lambda: MoSConfig(kind="layer", experts=0), ConfigError, "experts 0"),
     (lambda: MoSConfig(kind="layer", router_layers=0), ConfigError, "layers 0"),
     (lambda: MoSConfig(kind="layer", router_dropout=1.0), ConfigError, "1.0"),
+    (lambda: MoSConfig(kind="layer", router_temperature=0.0), ConfigError, "0.0"),
     (lambda: MoSConfig(kind="layer", rank=-1), ConfigError, "-1"),
     (lambda: MoSConfig(kind="layer", rank=4, experts=1), ConfigError, "1 experts"),
     (lambda: MoSConfig(kind="neuron", share_router=True), ConfigError, "neuron"),
