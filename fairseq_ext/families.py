@@ -53,6 +53,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
         " from -1 to 1), layers (each layer), or onehot",
     },
+    "mos-start": {
+        "choices": EXPERT_INITS,
+        "help": "initialisation of experts: independent, equal, or near (copies with noise)",
+    },
     "mos-rank": {
         "type": int,
         "metavar": "R",
