@@ -54,7 +54,7 @@ class Student:
 
     @property
     def compared(self) -> int:
-        """Number of updates before the last evaluation."""
+        """Number of updates at the last evaluation."""
         return max(self.evaluations)
 
     def train(self, batches: Iterator[Any], updates: int) -> None:

@@ -201,7 +201,8 @@ def check_provenance(
     data.
 
     Args:
-        advice: what to do about a wrong number of supernets.
+        options: data options of :func:`evaluation_settings`.
+        advice: what to do about a wrong number of supernets, for the message.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
