@@ -151,7 +151,7 @@ def write_network(
     """Write a checkpoint without optimizer state.
 
     Args:
-        state: checkpoint from which the name of the optimizer is copied.
+        state: content of the original checkpoint; its last ``optimizer_history`` is copied.
         settings: groups of fairseq's settings.
     """
     content = {

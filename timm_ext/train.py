@@ -202,7 +202,7 @@ class Trainer:
     def validate(self) -> dict[str, Any]:
         """Validate several subnets; return their mean ``loss`` and ``top1``, those of each, and ``stability_tau``.
 
-        The latter is Kendall's tau of the subnets' losses with those of the previous validation.
+        ``stability_tau`` is Kendall's tau between the subnets' losses in this and the previous validation.
         """
         validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
         ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}

@@ -90,7 +90,7 @@ class FileTeacher:
     """Frozen network of a checkpoint as a teacher.
 
     Args:
-        options: a :class:`DistillationConfig`.
+        options: a :class:`~fairseq_ext.distillation.criterion.DistillationConfig`.
     """
 
     def __init__(self, path: Path, task: Any, options: Any, student: Any) -> None:

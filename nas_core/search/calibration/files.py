@@ -80,7 +80,7 @@ def read_trained(
     replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
 
     Args:
-        test_set: required test set of lines that name one.
+        test_set: required test set of lines that name one; default: the first that is named.
 
     Raises:
         DataError: a line lacks a valid architecture or a result, has another test set, or repeats a network.

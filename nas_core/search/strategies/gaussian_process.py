@@ -58,8 +58,8 @@ class GaussianProcess:
     def fit(self, rows: Rows, values: Numbers) -> None:
         """Fit rows ``(n, slots)`` and values ``(n,)``; values are replaced by the normal quantiles of their ranks.
 
-        Length scales are fitted again when the number n has grown by about n / :data:`REFIT`, to the results until
-        then. The fit is a function of its arguments: earlier calls only make it faster.
+        Length scales are fitted again whenever n has grown by about n / :data:`REFIT`. The fit is a function of its
+        arguments: earlier calls only make it faster.
         """
         begun = len(rows) - len(rows) % max(1, len(rows) // REFIT)
         fitted_to = rows[:begun].tobytes() + values[:begun].tobytes()

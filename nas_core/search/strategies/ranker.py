@@ -44,7 +44,8 @@ latency tables better.
 class BoostedRanker:
     """LightGBM with the logistic loss of all pairs, deterministic.
 
-    Features are a gene's values in each layer, or one-hot if most choices are names; RankNAS averages over layers.
+    Features are a gene's values in each layer, or one-hot if most choices are names; the authors' code averages over
+    layers.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:

@@ -283,7 +283,7 @@ def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance for its predictions."""
+    """Return limited metric -> gene -> importance, from predictions for random architectures."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
