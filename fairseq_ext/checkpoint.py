@@ -138,7 +138,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
 
 
 def config_of(groups: dict[str, Any]) -> Any:
-    """Convert groups of settings to fairseq's configuration; model options remain a namespace."""
+    """Convert groups of settings (``task``, ..) to fairseq's configuration; model options remain a namespace."""
     config = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
     with open_dict(config):
         config.model = groups["model"]
@@ -148,7 +148,12 @@ def config_of(groups: dict[str, Any]) -> Any:
 def write_network(
     state: dict[str, Any], settings: dict[str, Any], weights: dict[str, torch.Tensor], path: Path
 ) -> None:
-    """Write a checkpoint without optimizer state."""
+    """Write a checkpoint without optimizer state.
+
+    Args:
+        state: content of the original checkpoint; its last ``optimizer_history`` is copied.
+        settings: groups of fairseq's settings.
+    """
     content = {
         "args": None,
         "cfg": settings,

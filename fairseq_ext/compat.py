@@ -156,7 +156,8 @@ def in_fairseq_command() -> bool:
 
 
 def is_named() -> bool:
-    """Return True if the user selected this package, and False if only :mod:`nas_core.startup` imported it."""
+    """Return True if the user imported this package or named it as ``--user-dir``, and False if only
+    :mod:`nas_core.startup` imported it."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
     words = [word for argument in sys.argv for word in argument.split("=", 1)]

@@ -64,7 +64,11 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
 def calibration_batches(
     task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str, sentences: int = _SENTENCES
 ) -> list[Any]:
-    """Return up to ``count`` batches of random samples, the same each time, from the first split that exists."""
+    """Return up to ``count`` batches of random samples, the same each time, from the first split that exists.
+
+    Args:
+        longest: largest number of tokens, a pair for translation.
+    """
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:

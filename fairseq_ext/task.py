@@ -272,7 +272,7 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 
 class DiverseExperts:
-    """Criterion that adds the loss of ``--mos-apart``, once per update."""
+    """Criterion that adds ``--mos-apart``, a penalty for similar experts, once per update."""
 
     # The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
     def __init__(self, criterion: Any, model: Any, weight: float) -> None:

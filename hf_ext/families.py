@@ -46,7 +46,7 @@ def head_dim_of(config: Any) -> int:
 
 
 def head_groups(config: Any) -> int:
-    """Return the number of parts into which the heads of a layer can be divided: those with common keys and values."""
+    """Return the number of groups of heads in a layer that have keys and values in common."""
     return int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
 
 

@@ -155,7 +155,14 @@ def copy_companions(source: Path, target: Path) -> None:
 
 
 def read_texts(data: Path | str | None, subset: str, folder: Path) -> list[str]:
-    """Return the non-empty lines of ``data/subset.txt``."""
+    """Return the non-empty lines of ``data/subset.txt``.
+
+    Args:
+        folder: model folder, for messages.
+
+    Raises:
+        DataError: ``data`` is None, or there are fewer than two lines.
+    """
     if data is None:
         raise DataError(
             f"{folder} does not name a data folder for its evaluation; give a folder with {subset}.txt as --data"

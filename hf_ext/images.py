@@ -26,7 +26,7 @@ def image_batches(folder: Path, data: Path | str | None, subset: str, count: int
         config: of the model, with its classes.
 
     Raises:
-        DataError: there are no images, or their classes are others than the model's.
+        DataError: ``data`` is None, there are no images, or their classes are not the model's.
         CheckpointError: the folder has no image processor.
     """
     root = Path(data or "") / subset

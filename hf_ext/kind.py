@@ -29,7 +29,7 @@ GRAPHS = ChainGraphs(
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaWorkloadConfig:
-    """Settings of the workload."""
+    """Settings of :class:`LlamaWorkload`."""
 
     vocab: int = 32000
     """Rows of the embedding and of the output projection."""

@@ -170,7 +170,7 @@ class HuggingFaceSupernet(Supernet):
         return self.encoder
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the loss of the head, or the distance from the largest network's features."""
+        """Return the loss of the head; without a head, the distance from the largest network's features."""
         subnet = self.encoder.select(self.space.validate(architecture))
         with torch.enable_grad():
             output = self.encoder(subnet, batch, training=False)

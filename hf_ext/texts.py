@@ -48,11 +48,9 @@ def batches_of(
     """Return batches of tokens, with labels for a head.
 
     Args:
-        head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label; or "".
-
-    Args:
         vocabulary: number of token embeddings of the model.
-        masked: mask 15 % of the tokens, with a fixed seed.
+        head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label; "": no
+            labels.
     """
     collate: Any = DataCollatorWithPadding(tokenizer)
     if head == "masked":
@@ -112,7 +110,10 @@ def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
 
 
 def retrieval_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
-    """Return the InfoNCE loss of sentence embeddings; the positive of each is the teacher's embedding."""
+    """Return the InfoNCE loss of sentence embeddings (means of features (B, T, C) where ``mask`` (B, T) is 1).
+
+    The positive of each sentence is the teacher's embedding.
+    """
     # Unlike feature_loss, it has a gradient where both networks agree.
     pooled, target = (F.normalize(mean_pooled(x, mask), dim=-1) for x in (features, teacher))
     return F.cross_entropy(pooled @ target.T / 0.1, torch.arange(len(pooled), device=pooled.device))

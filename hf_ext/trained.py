@@ -27,7 +27,7 @@ _LENGTHS = (17, 11, 5)
 
 
 def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
-    """Return a search space of networks no larger than the trained one, with the same sizes in all layers."""
+    """Return a search space ``name`` of networks no larger than the trained one, with the same sizes in all layers."""
     head_dim, width = genes["head_dim"], genes["embed_dim"]
     unit, choices = head_dim, []
     if "kv_heads" in genes:

@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Compare the predictors; return the content of the result file."""
+    """Compare the predictors in ``arguments``; return the content of the result file."""
     settings = parsed_settings(arguments.set, {**recipe_types(), **OWN_SETTINGS})
     for name in arguments.predictors:
         make_predictor(name, arguments.space, **(settings if name == OURS else {}))

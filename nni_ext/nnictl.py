@@ -58,7 +58,11 @@ def wait_longer() -> None:
 
 
 def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
-    """Wait for the first trial, at most :data:`TUNER_S` seconds; raise a NasExtError if the experiment fails."""
+    """Wait for the first trial, at most :data:`TUNER_S` seconds; raise a NasExtError if the experiment fails.
+
+    Args:
+        port, url_prefix: address of NNI's manager on this machine.
+    """
     rest = nni_module("nni.experiment.rest", _FEATURE)
     for _ in range(TUNER_S):
         with contextlib.suppress(OSError):  # requests' errors are such; on a busy machine the manager answers late

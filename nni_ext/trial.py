@@ -42,7 +42,7 @@ def evaluate(
 
     Args:
         latency_model: file of ``nas-ext latency fit``.
-        report: callback for intermediate results.
+        report: callback for intermediate results: fraction of the data, metrics.
         metric: metric that is also returned as ``default``, the value that NNI shows.
         calibration: model of the metric after standalone training, whose estimate becomes ``default`` instead.
     """

@@ -58,7 +58,7 @@ class Heartbeat:
 
 
 class StaleTrials:
-    """Detector of running trials whose worker stopped."""
+    """Detector of running trials without a new heartbeat for ``stale_s`` seconds."""
 
     # A trial with an architecture but without a heartbeat is stale after the largest `stale_s` of all trials. If no
     # trial has a heartbeat, none is stale.

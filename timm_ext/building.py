@@ -113,7 +113,11 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's learning rate schedule, stepped per update; with ``--updates``, warmup precedes the schedule."""
+    """Build timm's learning rate schedule, stepped per update; with ``--updates``, warmup precedes the schedule.
+
+    Args:
+        per_epoch: updates per epoch.
+    """
     if config.updates:
         rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
         falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
@@ -192,7 +196,7 @@ class Passes:
         self._loader: Any = None
 
     def epoch(self, epoch: int, updates: int) -> Iterator[Pass]:
-        """Yield the passes of the first ``updates`` updates of an epoch."""
+        """Yield each :data:`Pass` of the first ``updates`` updates of an epoch."""
         device, most, first = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
         seed_everything(self.config.seed, epoch + 1, self.workers.rank)
         if self._loader is None or not self.config.persistent_workers:

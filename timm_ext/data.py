@@ -200,7 +200,7 @@ def open_splits(
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the images held out by default, the first of each class in ``order``."""
+    """Return the indices of the images held out by default, the first of each class in ``order`` (indices)."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     chosen = []
     for label in range(source.classes):

@@ -25,7 +25,7 @@ def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]
 
 
 def named_network(model: str, img_size: int) -> NamedNetwork | None:
-    """Return a timm model for square images of ``img_size`` pixels; None for unknown names."""
+    """Return family and constructor of a timm model for square images of ``img_size`` pixels; None if unknown."""
     if not timm.is_model(model):  # names that timm would download are none
         return None
 

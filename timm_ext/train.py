@@ -200,7 +200,10 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Validate several subnets; return their mean ``loss`` and ``top1``, those of each, and ``stability_tau``."""
+        """Validate several subnets; return their mean ``loss`` and ``top1``, those of each, and ``stability_tau``.
+
+        ``stability_tau`` is Kendall's tau between the subnets' losses in this and the previous validation.
+        """
         validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
         ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}
         images = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])

@@ -171,13 +171,17 @@ class Distilled:
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
     def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
-        """Return targets (N,), the number of targets without padding, and a function that runs a network."""
+        """Return targets (N,), their number without padding, and a function that runs a network on the batch."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     def distilled(
         self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the training loss of a batch and the logged losses, summed over tokens."""
+        """Return the training loss of a batch and the logged losses, summed over tokens.
+
+        Args:
+            target, tokens, run: as returned by :meth:`predicted`.
+        """
         student, options = model, self.options
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module

@@ -70,6 +70,7 @@ def teacher_output(
     """Convert the outputs of a network to a teacher's output.
 
     Args:
+        outputs: features and output embeddings, or logits and None.
         count: number of most probable words to keep; 0: all.
         defer: compute the probabilities later, together with those of the student.
     """
@@ -86,7 +87,11 @@ def teacher_output(
 
 
 class FileTeacher:
-    """Frozen network of a checkpoint as a teacher."""
+    """Frozen network of a checkpoint as a teacher.
+
+    Args:
+        options: a :class:`~fairseq_ext.distillation.criterion.DistillationConfig`.
+    """
 
     def __init__(self, path: Path, task: Any, options: Any, student: Any) -> None:
         self._options = options
@@ -117,6 +122,8 @@ class FileTeacher:
 
         Args:
             run: function that runs a network on the batch.
+            defer: as for :func:`teacher_output`.
+            cached: use the cache, if there is one.
         """
         temperature = self._options.distill_temperature
         if self._cache is not None and cached:
@@ -240,7 +247,11 @@ def _layer_numbers(model: Any, side: str, depth: int) -> list[int]:
 
 
 def differences(student: dict[Layer, Tensor], teacher: dict[Layer, Tensor], masks: dict[str, Tensor]) -> Tensor:
-    """Return the mean difference per token between the common layers; ``masks`` (B, T) are False at padding."""
+    """Return the mean squared difference of normalised activations between the common layers.
+
+    Args:
+        masks: encoder or decoder -> mask (B, T), False at padding.
+    """
     shared = [layer for layer in student if layer in teacher]
     return torch.stack([hidden_loss(student[layer], teacher[layer], masks[layer[0]]) for layer in shared]).mean()
 

@@ -112,7 +112,7 @@ def masked_lm_settings(
 
 
 def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the task options of a ``roberta``; ``_name`` is the task with which it is loaded."""
+    """Return the task options of a ``roberta``; ``_name`` is the fairseq task that can load it."""
     options = options_in(groups.get("task"))
     name = str(options.get("_name"))
     if name not in _MASKED_LM_TASKS:

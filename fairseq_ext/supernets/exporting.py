@@ -80,7 +80,7 @@ class MaskedLM:
 
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
-    """Return an encoder with the head of its task, and the information needed for inference."""
+    """Return ``part`` (encoder with the head of its task), and the information needed for inference."""
     dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {

@@ -22,7 +22,7 @@ Workload = Annotated[
 
 
 def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
-    """Return a command-line option for each field of a dataclass; its default is None."""
+    """Return a command-line option with default None for each field of a dataclass."""
     return [_parameter(option) for option in options_of(config_class)]
 
 

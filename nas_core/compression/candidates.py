@@ -65,7 +65,7 @@ def _part(size: int, share: float) -> int:
 
 
 def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
-    """Return name -> indices of the ``count`` kept layers of ``depth``."""
+    """Return rule (``without the last layers``, ..) -> indices of the ``count`` kept layers of ``depth``."""
     spaced = tuple(sorted({round(index * (depth - 1) / max(count - 1, 1)) for index in range(count)}))
     return {
         SPACED: spaced if count > 1 else (0,),
@@ -75,7 +75,8 @@ def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
 
 
 def depths(sides: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield side -> number of layers, from deep to shallow: all sides reduced equally, or only the last side."""
+    """Yield side -> number of layers, from deep to shallow: all ``sides`` (those of the trained network) reduced
+    equally, or only the last side."""
     last = list(sides)[-1]
     options = []
     for count in range(sides[last], 0, -1):
@@ -104,7 +105,7 @@ class Fitting:
         return self.shares[architecture]
 
     def widest(self, kept: Kept, profile: str) -> Architecture | None:
-        """Return the widest architecture with the kept layers within the latency limit; None if there is none."""
+        """Return the widest :func:`pruned` architecture within the latency limit; None if there is none."""
         low, high = _STEPS // 4 - 1, _STEPS + 1
         best = None
         while high - low > 1:
@@ -119,7 +120,11 @@ class Fitting:
         return best
 
     def drops(self, sides: Mapping[str, int]) -> list[Candidate]:
-        """Return the candidates with the most layers within the latency limit, without reduced widths."""
+        """Return the candidates with the most layers within the latency limit, without reduced widths.
+
+        Args:
+            sides: as for :meth:`mixed`.
+        """
         for option in depths(sides):
             kept = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
             architecture = pruned(self.space, {side: next(iter(ways.values())) for side, ways in kept.items()})

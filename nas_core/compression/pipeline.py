@@ -203,7 +203,7 @@ class Compression:
         ]
 
     def halve(self, candidates: Sequence[Candidate]) -> tuple[Student, list[Student]]:
-        """Train candidates by successive halving; return the last one and all of them."""
+        """Train candidates by successive halving; return the best one and all of them."""
         first, second, last = rounds(self.config.updates, len(candidates))
         batches = self.trained.training_batches(self.config.batch_size, self.config.seed)
         with own_streams(self.config.seed, self.config.device):

@@ -73,7 +73,7 @@ def layers_of(net: Any, side: str) -> Sequence[nn.Module]:
 
 
 def sublayers_of(net: Any, sides: Sequence[str]) -> Iterator[Sublayer]:
-    """Yield the sublayers of a static network in the order of execution."""
+    """Yield the sublayers of ``sides`` (encoder, decoder) of a static network in the order of execution."""
     for side in sides:
         for index, layer in enumerate(layers_of(net, side)):
             for name, last in _SUBLAYERS:
@@ -135,7 +135,7 @@ class Repair:
 
 
 def replaced_until(kept: Sequence[int], depth: int) -> list[int]:
-    """Return for each kept layer the index of the last layer before the next kept one."""
+    """Return for each kept layer the index of the last layer (of ``depth``) before the next kept one."""
     return [following - 1 for following in (*kept[1:], depth)]
 
 

@@ -54,11 +54,11 @@ class Student:
 
     @property
     def compared(self) -> int:
-        """Number of updates before the last evaluation."""
+        """Number of updates at the last evaluation."""
         return max(self.evaluations)
 
     def train(self, batches: Iterator[Any], updates: int) -> None:
-        """Train until a total number of updates; a second call resumes."""
+        """Train until ``updates`` updates in all; a second call resumes."""
         self.model.train()
         for update in range(self.done, updates):
             rate = min((update + 1) / (0.1 * self.updates + 1), 1.0)

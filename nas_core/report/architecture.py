@@ -32,7 +32,7 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
 
 
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return kind of attention -> colour and letter."""
+    """Return colour and letter of each kind of attention in networks ``gene -> value``."""
     values = (value for genes in networks for value in genes.values())
     kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip

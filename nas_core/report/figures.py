@@ -50,7 +50,7 @@ def figure(
 
 
 def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
-    """Return a trace of points; ``index`` determines colour and symbol."""
+    """Return a trace of points with row indices ``numbers``; ``index`` determines colour and symbol."""
     marker = {
         "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
     }  # fmt: skip

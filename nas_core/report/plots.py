@@ -139,7 +139,7 @@ def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False)
 
 @contextmanager
 def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
-    """Yield a matplotlib figure that needs no display."""
+    """Yield a matplotlib figure (``size`` in inches) that needs no display."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

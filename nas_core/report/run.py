@@ -93,7 +93,7 @@ class SearchRun:
 
     @property
     def source(self) -> str:
-        """Origin of the metric, as text that follows "an architecture"."""
+        """Origin of the metric, such as "evaluated with inherited weights of the supernet"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:

@@ -238,7 +238,11 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
-    """Return the finalists, labelled with searches whose best they are or whose limits they exceed."""
+    """Return the finalists, labelled with searches whose best they are or whose limits they exceed.
+
+    Args:
+        place: index of the run in ``points``.
+    """
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])

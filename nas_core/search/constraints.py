@@ -60,7 +60,7 @@ class Constraint:
         return f"{self.name}<={self.limit:g}"
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
-        """Return the predicted metric ``(n,)`` of architectures ``(n, slots)``.
+        """Return the predicted metric ``(n,)`` of architectures, given as option indices ``(n, slots)``.
 
         Raises:
             ConstraintError: the predictor returns another shape.
@@ -105,7 +105,7 @@ def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]
 
 
 class InfeasibleError(ConstraintError):
-    """No architecture meets the limits."""
+    """Error raised if no architecture meets the limits."""
 
     acceptance: float
     """Fraction of tried architectures that meet all limits."""

@@ -102,7 +102,7 @@ def search(
 
     Example:
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
-        >>> search(strategy, error).winner.architecture
+        >>> search(strategy, evaluate).winner.architecture
 
     The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
     (progress), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same call resumes

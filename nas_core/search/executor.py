@@ -104,7 +104,7 @@ def _with_costs(
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Open a supernet; return a function that evaluates a dictionary of genes."""
+    """Open a supernet for ``threads`` CPU threads; return a function that evaluates a dictionary of genes."""
     import torch
 
     from nas_core.supernet.host import open_supernet

@@ -80,7 +80,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with measurements of an earlier ``finalists.json``, then its other architectures."""
+    """Return finalists with their measurements in an existing ``finalists.json``, then others measured there."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -169,7 +169,7 @@ def measure_finalists(
 
     Args:
         evaluated: metrics of all architectures of the searches.
-        measure: function that returns a dictionary per architecture.
+        measure: function that returns measurements, as :func:`~nas_core.search.remeasure.remeasure`.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:

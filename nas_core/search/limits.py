@@ -53,6 +53,7 @@ def cost_limits(
     Args:
         limits: metric -> largest value allowed; None means no limit.
         formulas_later: import torch only with the first prediction.
+        workload: as for :func:`memory_on_paper`.
     """
     constraints = []
     for name, limit in limits.items():

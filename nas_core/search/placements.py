@@ -15,7 +15,7 @@ Place = Callable[[int, int], bool]
 
 
 def placements(space: SearchSpace) -> dict[str, Architecture]:
-    """Return name -> architecture: the largest network, with the attention of some layers replaced by another kind.
+    """Return the largest network with another kind of attention in some layers, by name (``linear in the first 2``).
 
     Raises:
         ConfigError: the search space has only one kind of attention.

@@ -75,7 +75,7 @@ class Progress:
         self._bar.set_description(name)
 
     def begin(self) -> None:
-        """Start the clock; report a new estimate if evaluations have become slower."""
+        """Start the clock in the first call; report the remaining time again if evaluations have become slower."""
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()

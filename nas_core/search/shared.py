@@ -52,7 +52,7 @@ def shared_evaluations(
     """Return a function that evaluates architectures together with all processes of an Optuna study.
 
     Args:
-        settings: must be equal in all processes; of the path ``data`` only the last folder name.
+        settings: settings of the search, equal in all processes; of the path ``data``, only the last folder counts.
         stale_s: seconds without a heartbeat after which a process counts as lost.
     """
     target = adapter_parts("shared_search").get(NAME)

@@ -159,7 +159,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreement:
-    """Return error, Kendall's tau and bias of inherited and standalone quality ``(n,)``.
+    """Compare inherited and standalone quality ``(n,)`` of the same networks.
 
     Raises:
         DataError: there are fewer than 3 values, or they are not finite or all equal.

@@ -54,7 +54,7 @@ class FlatSpace:
         return self.sample_of_row(self.space.row(architecture))
 
     def architecture(self, sample: Sample) -> Architecture:
-        """Return the architecture of a sample; unknown labels are ignored, and lists equal tuples."""
+        """Return the architecture of a sample; unknown labels are ignored, and lists are read as tuples."""
         row = [self._index(sample, slot) for slot in range(len(self.labels))]
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
 

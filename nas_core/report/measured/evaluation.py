@@ -102,7 +102,7 @@ class Evaluation:
         return [int(place) for place in places[order][:count]]
 
     def note(self, noun: str) -> str:
-        """Return a sentence about the model's training data."""
+        """Return a sentence about how many of the measured ``noun`` (a plural) are training data."""
         count = len(self.measured)
         if self.learned is None:
             return f"The model file does not list its training data; {noun} among them make the errors too small."

@@ -93,7 +93,7 @@ def drift(collection: Collection) -> Figure:
 
 
 def coverage(shares: Mapping[float, float]) -> Figure:
-    """Return a plot of observed against expected coverage of prediction intervals, in percent."""
+    """Return a plot of the coverage of prediction intervals: expected -> observed, in percent."""
     data = [
         {"type": "scatter", "mode": "lines", "line": _GREY, "name": "expected", "hoverinfo": "skip",
          "x": [0, 100], "y": [0, 100]},

@@ -41,11 +41,11 @@ def next_to_train(
     trained_costs: Mapping[Architecture, float] | None = None,
     count: int = 4,
 ) -> list[Candidate]:
-    """Choose networks one by one, each with the largest expected hypervolume improvement.
+    """Choose ``count`` networks one by one, each with the largest expected hypervolume improvement.
 
-    With a cost, the expected improvement over the best trained network of at most the same cost is integrated over
-    costs (Emmerich, Giannakoglou and Naujoks 2006). After each choice, the estimate counts as a result (Ginsbourger, Le
-    Riche and Carraro 2010). Without a fit, the choices are spaced evenly along the Pareto front.
+    With a cost, the expected improvement over the best trained network of at most this cost is integrated over costs
+    (Emmerich, Giannakoglou and Naujoks 2006). After each choice, its estimate counts as a result (Ginsbourger, Le Riche
+    and Carraro 2010). If the calibration is not fitted, the choices are spaced evenly along the Pareto front.
 
     Args:
         evaluated: architecture -> metrics, with the calibration's estimate.
@@ -90,7 +90,8 @@ def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least:
     Args:
         mean: expected quality ``(B,)``, larger is better.
         spread: standard deviations ``(B,)``.
-        costs: costs ``(B,)``; if all are equal, the result is the expected improvement of the quality.
+        costs: costs ``(B,)``; if these and those in ``front`` are all equal, the result is the expected improvement
+            of the quality.
         front: costs and qualities ``(n, 2)`` of trained networks.
         least: lower bound of the quality; default: the worst in ``front``.
     """

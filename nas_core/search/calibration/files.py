@@ -80,7 +80,7 @@ def read_trained(
     replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
 
     Args:
-        test_set: required test set of lines that name one.
+        test_set: required test set of lines that name one; default: the first that is named.
 
     Raises:
         DataError: a line lacks a valid architecture or a result, has another test set, or repeats a network.
@@ -201,7 +201,8 @@ def check_provenance(
     data.
 
     Args:
-        advice: what to do about a wrong number of supernets.
+        options: data options of :func:`evaluation_settings`.
+        advice: what to do about a wrong number of supernets, for the message.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):

@@ -61,9 +61,9 @@ class Quality:
 class Calibration:
     """Estimate of a network's quality after training from scratch, from its metric with supernet weights and its size.
 
-    It is a weighted mean of a line through the supernet's metric, ridge regression on sizes, and ridge regression on
-    both. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights.
-    The same errors give the standard deviation.
+    It is a weighted mean of a line through the supernet's metric (``inherited``), ridge regression on ``sizes``, and
+    ridge regression on ``both``. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk
+    towards equal weights. These errors also determine the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
@@ -138,7 +138,7 @@ class Calibration:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Name of each linear model -> weight in the estimate."""
+        """Linear model (``inherited``, ``sizes``, ``both``) -> weight in the estimate."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
@@ -163,7 +163,7 @@ class Calibration:
         return self._sign * mean, spread
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return name -> estimates ``(B,)`` of each linear model."""
+        """Return linear model (``inherited``, ``sizes``, ``both``) -> estimates ``(B,)``."""
         columns = self._oriented(_columns(inherited))
         rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
@@ -174,7 +174,7 @@ class Calibration:
         return self.learned
 
     def quality(self) -> Quality:
-        """Return the leave-one-out errors; weights and standard deviations exclude the network too.
+        """Return the errors of estimates for each network by a calibration fitted to the others.
 
         Raises:
             ConfigError: the calibration was fitted to fewer than 4 networks.
@@ -199,7 +199,7 @@ class Calibration:
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
-        """Return sizes ``(B, C)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
+        """Return features ``(B, C + 1)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
         return _sizes(self.space).columns(architectures)
 
     @property

@@ -91,7 +91,7 @@ def _usable(deviation: Array) -> Array:
 
 @dataclass(frozen=True)
 class Parts:
-    """Three linear models, fitted to the same networks."""
+    """The linear models of :data:`PARTS`, fitted to the same networks."""
 
     inherited: Inherited
     lines: tuple[Line, Line, Line]
@@ -106,14 +106,14 @@ class Parts:
         return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(features, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
-        """Return the estimates ``(3, B)`` of the three models."""
+        """Return the estimates ``(3, B)`` in the order of :data:`PARTS`."""
         mean, single = self.inherited.columns(inherited)
         columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
         return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
 
     @staticmethod
     def left_out(inherited: Array, sizes: Array, targets: Array) -> Array:
-        """Return leave-one-out estimates ``(3, n)`` of the three models."""
+        """Return leave-one-out estimates ``(3, n)`` in the order of :data:`PARTS`."""
         places = np.arange(len(targets))
         estimates = np.empty((len(PARTS), len(targets)))
         for place in places:
@@ -125,7 +125,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Learned:
-    """Fitted models of a calibration, with weights and standard deviation."""
+    """Fitted linear models of a calibration, and their weights in the estimate."""
 
     parts: Parts
     mixture: Mixture

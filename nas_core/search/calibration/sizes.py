@@ -23,8 +23,8 @@ DRAWN = 1000
 class Sizes:
     """Sizes of architectures as features.
 
-    Features are sums over layers of numeric genes, parameters and FLOPs if known, logarithms of all these, and mean
-    codes of genes with named options. Numeric genes with codes of their own are not used.
+    Features are sums over layers of numeric genes, parameters and FLOPs if known, logarithms of all these, and means
+    over layers of the ``Choice.codes`` of named options. Numeric genes that define ``codes`` are not used.
     """
 
     space: SearchSpace

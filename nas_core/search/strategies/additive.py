@@ -25,7 +25,7 @@ UNKNOWN_COST = 10.0
 
 
 class Variables:
-    """Binary variables of a search space: 1 for the options of an architecture."""
+    """Binary variables for the options of all slots (gene and layer): 1 if an architecture has the option."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space, self.slots = space, space.slots
@@ -92,7 +92,7 @@ class AdditiveFit:
 
     @property
     def parts(self) -> Numbers:
-        """Effects ``(V,)`` in the metric's unit."""
+        """Effects ``(V,)`` of the options on the metric, in its unit."""
         parts: Numbers = self._scale * (self._back @ self._mean)
         return parts
 
@@ -109,7 +109,7 @@ class AdditiveFit:
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
     """Replace a slow constraint's predictor by an additive model of its predictions for ``rows``.
 
-    If all are equal, every architecture meets the limit.
+    If all predictions are equal, every architecture meets the limit.
     """
     values = constraint.values(rows)
     finite = np.isfinite(values)
@@ -123,7 +123,7 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 
 def fast_proposals(proposals: Proposals, rows: Rows) -> Proposals:
-    """Return proposals whose slow constraints are estimated by additive models of these rows."""
+    """Return proposals whose slow constraints are replaced by :func:`estimated`."""
     limits = proposals.constraints
     if not any(limit.together for limit in limits):
         return proposals

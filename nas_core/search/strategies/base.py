@@ -104,7 +104,7 @@ class Strategy(ABC):
 
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
-        """Return the settings with which at most a number of architectures, at least 10, are evaluated.
+        """Return the settings with which at most ``evaluations`` (>= 10) architectures are evaluated.
 
         Raises:
             ConfigError: the strategy has no setting ``evaluations`` and does not define this method.
@@ -152,7 +152,7 @@ class Strategy(ABC):
         }
 
     def insight(self) -> dict[str, Any]:
-        """Return what was learned, as JSON types."""
+        """Return what was learned, such as the importance of genes, as JSON types; by default empty."""
         return {}
 
     def _state(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class EvolutionConfig:
 
     @classmethod
     def of(cls, **settings: Any) -> EvolutionConfig:
-        """Return settings; missing numbers fill up the population in HAT's proportions.
+        """Return settings; missing parents, mutations and crossovers fill the population in HAT's proportions.
 
         Raises:
             ConfigError: the numbers exceed the population.
@@ -116,7 +116,7 @@ class HATEvolution(Strategy):
 
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
-        """Return a population of one part in 24, as in HAT, but of at least 10, and as many iterations as possible."""
+        """Return a population of ``evaluations / 24``, from 10 to 125 (HAT's), and as many iterations as possible."""
         config = EvolutionConfig.of(population=min(max(10, evaluations // 24), EvolutionConfig.population))
         children = config.mutations + config.crossovers
         return {"population": config.population, "iterations": 1 + (evaluations - config.population) // children}

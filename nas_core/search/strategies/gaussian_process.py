@@ -38,7 +38,7 @@ PRECISION_RATE, PRECISION_VARIANCE, PRECISION_NOISE = 8.0, 0.2, 5.0
 
 
 class GaussianProcess:
-    """Gaussian process whose kernel is squared exponential, with a length scale for the options of each choice, and one
+    """Gaussian process with a squared exponential kernel; each choice has a length scale for different options, and one
     for their sizes if they are numbers."""
 
     def __init__(self, space: SearchSpace) -> None:
@@ -58,8 +58,8 @@ class GaussianProcess:
     def fit(self, rows: Rows, values: Numbers) -> None:
         """Fit rows ``(n, slots)`` and values ``(n,)``; values are replaced by the normal quantiles of their ranks.
 
-        Length scales are fitted anew when the number of results has grown by one part in :data:`REFIT`, and depend on
-        the results until then. The fit is a function of its arguments: earlier calls only make it faster.
+        Length scales are fitted again whenever n has grown by about n / :data:`REFIT`. The fit is a function of its
+        arguments: earlier calls only make it faster.
         """
         begun = len(rows) - len(rows) % max(1, len(rows) // REFIT)
         fitted_to = rows[:begun].tobytes() + values[:begun].tobytes()
@@ -146,7 +146,7 @@ class Posterior:
         """Predicted normal quantiles ``(N,)``."""
 
     def believe(self, place: int) -> None:
-        """Condition on a result of a candidate that equals its predicted mean: only deviations change."""
+        """Assume that the result of candidate ``place`` equals its predicted mean; only standard deviations change."""
         left = np.sqrt(self.deviation[place] ** 2 + self._process.noise)
         self._condition(self._points[[place]], self._white[:, place], left)
 
@@ -179,7 +179,7 @@ class GaussianProcessRanker:
         return _bound(self._process.posterior(rows))
 
     def select(self, rows: Rows, count: int) -> Rows:
-        """Return ``count`` rows in turn, each with the lowest bound after the results of those before are known."""
+        """Choose ``count`` rows one by one, each with the lowest bound if those before have their predicted results."""
         posterior = Posterior(self._process, self._process.scaled(rows))
         chosen: list[int] = []
         for _ in range(min(count, len(rows))):
@@ -205,10 +205,10 @@ def normal_scores(values: Numbers) -> Numbers:
 
 
 def subset(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of at most :data:`MOST` results, ascending: the best, and of the others every so many.
+    """Return the indices of at most :data:`MOST` results, ascending: the best, and others at evenly spaced ranks.
 
     Args:
-        order: places ``(n,)`` of the results, best first.
+        order: indices ``(n,)`` of the results, best first.
     """
     if len(order) > MOST:
         others = np.linspace(MOST // 2, len(order) - 1, MOST - MOST // 2).round().astype(np.int64)
@@ -228,8 +228,9 @@ def negative_log_posterior(
     """Return the negative log posterior and its gradient (Rasmussen and Williams, equation 5.9).
 
     Args:
-        logarithms: logarithms of the rates ``(G,)``, the variance and the noise.
-        apart: squared distances ``(G, n, n)``.
+        logarithms: logarithms ``(G + 2,)`` of G inverse squared length scales, variance and noise.
+        apart: squared distances ``(G, n, n)`` between results ``targets`` ``(n,)``.
+        prior, precision: mean and inverse variance of the normal prior of ``logarithms``.
     """
     from scipy.linalg import cho_solve
 

@@ -87,7 +87,11 @@ class MILPConfig:
 
 
 class Program:
-    """Integer program: one option per gene and layer with the smallest sum of effects."""
+    """Integer program: one option per gene and layer with the smallest sum of effects.
+
+    Args:
+        nodes, gap: see :class:`MILPConfig`.
+    """
 
     def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
         self.variables, self.nodes, self.gap = variables, nodes, gap
@@ -143,7 +147,7 @@ class Program:
 
 
 class MILP(Strategy):
-    """Search by integer programs within limits."""
+    """Search within limits by integer programs on an additive model of the metric."""
 
     config: MILPConfig
     name: ClassVar[str] = "milp"

@@ -56,7 +56,7 @@ class MultiObjectiveConfig:
 
     @classmethod
     def of(cls, **settings: Any) -> MultiObjectiveConfig:
-        """Return settings; missing numbers of children follow from the population."""
+        """Return settings; ``mutations`` and ``crossovers`` are by default half of the population each."""
         population = settings.get("population")
         if isinstance(population, int) and population > 0:
             settings = {"mutations": (population + 1) // 2, "crossovers": population // 2, **settings}
@@ -126,7 +126,7 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
 
 
 def crowding(values: Array) -> Array:
-    """Return the crowding distance ``(n,)`` within one front (III.B)."""
+    """Return the crowding distance ``(n,)`` of the metrics ``(n, m)`` of one front (NSGA-II, III.B)."""
     distance = np.zeros(len(values))
     for column in values.T:
         order = np.argsort(column, kind="stable")
@@ -138,7 +138,7 @@ def crowding(values: Array) -> Array:
 
 
 def best_first(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return indices ``(n,)`` sorted by front, then by decreasing crowding distance."""
+    """Return indices ``(n,)`` sorted by front (see :func:`fronts`), then by decreasing crowding distance."""
     front = fronts(values, outside)
     distance = np.zeros(len(values))
     for level in np.unique(front):

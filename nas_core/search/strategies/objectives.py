@@ -71,7 +71,8 @@ class MultiObjectiveStrategy(Strategy):
         return {**super().describe(), "objectives": list(self._objectives)}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the member with the smallest first objective, feasible ones first; None without one."""
+        """Return the architecture with the smallest first objective, feasible ones first, and its value; None without a
+        result."""
         members = [key for key in self._members if key in self._vectors]
         if not members:
             return None
@@ -79,7 +80,7 @@ class MultiObjectiveStrategy(Strategy):
         return self._values([key])[0], self._scores[key]
 
     def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
-        """Return the members' Pareto front with objectives, sorted by the first."""
+        """Return the Pareto front of the proposed architectures with their objectives, sorted by the first."""
         keys = [key for key in self._members if key in self._vectors]
         if not keys:
             return []
@@ -122,7 +123,7 @@ class MultiObjectiveStrategy(Strategy):
 
 
 def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return the front index ``(n,)`` of each vector by non-dominated sorting (III.A, VI.A).
+    """Return the front index ``(n,)`` of each vector by non-dominated sorting (NSGA-II, III.A and VI.A).
 
     Args:
         values: ``(n, m)``, finite, minimised.

@@ -112,8 +112,8 @@ class Proposals:
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
-        """Return up to ``n`` random rows within the limits; if too few are found, mutants of the closest rows are
-        tried.
+        """Return up to ``n`` random rows within the limits; if too few are found, try mutants of these, or of the rows
+        closest to the limits.
 
         Raises:
             InfeasibleError: no row within the limits is found.

@@ -44,7 +44,8 @@ latency tables better.
 class BoostedRanker:
     """LightGBM with the logistic loss of all pairs, deterministic.
 
-    Genes are encoded by layers, or one-hot if most choices are names; the paper's code has averages over layers.
+    Features are a gene's values in each layer, or one-hot if most choices are names; the authors' code averages over
+    layers.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:

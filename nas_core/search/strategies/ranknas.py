@@ -276,14 +276,14 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
-    """Return gene -> importance for values ``(n,)`` of architectures ``(n, slots)``."""
+    """Return gene -> :func:`tau_importance` for values ``(n,)`` of architectures ``(n, slots)``."""
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance."""
+    """Return limited metric -> gene -> importance, from predictions for random architectures."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)

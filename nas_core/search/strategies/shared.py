@@ -29,7 +29,7 @@ class Proposal:
 class SharedSearch:
     """Search by several workers that share results; workers may join, stop and be replaced.
 
-    They also record which results existed when a generation was proposed (``openings``), so that all copies of the
+    Workers also record which results existed when a generation was proposed (``openings``), so that all copies of the
     strategy propose the same. Idle workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
