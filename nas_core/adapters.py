@@ -9,7 +9,7 @@ from nas_core.registry import Registry
 
 
 class Adapter:
-    """Base class of adapters: the objects that a package adds for one framework, as ``"module:object"`` texts.
+    """Base class of adapters, which name the objects that a package adds for a framework as ``"module:object"``.
 
     Every attribute except ``name`` is optional. A package registers an instance of a subclass in the entry-point group
     ``nas_ext.hosts``. The module of the instance must not import the framework.
@@ -36,7 +36,7 @@ ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
 
 
 def adapter_members(part: str) -> dict[str, str]:
-    """Return member name -> ``"module:object"`` of all adapters, of a part with several members."""
+    """Return the merged mappings ``part``, such as ``network_kinds``, of all adapters."""
     return {name: target for _, adapter in ADAPTERS.items() for name, target in getattr(adapter, part).items()}
 
 

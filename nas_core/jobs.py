@@ -46,7 +46,11 @@ class Failure:
 
 
 def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any], Mapping[str, Any]]:
-    """Call ``opener`` in a job or worker; turn every exception into a NasExtError."""
+    """Call ``opener`` in a job or worker; turn every exception into a NasExtError.
+
+    Args:
+        opener: function from ``arguments`` to the function that computes the result of an item.
+    """
     try:
         return opener(**arguments)
     except NasExtError:
@@ -124,6 +128,9 @@ class JobPool:
 
         Items of a killed job are computed again in two smaller jobs. An item is a :class:`Failure` if its computation
         raises an exception, or if its job is killed again with no other item in it.
+
+        Args:
+            opener: as in :func:`open_or_raise`, called once in each job.
 
         Raises:
             ConfigError: the cluster is not available.

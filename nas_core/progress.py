@@ -22,7 +22,11 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress lines on standard error: one after 5 s, then one every minute."""
+    """Progress lines on standard error: one after 5 s, then one every minute.
+
+    Args:
+        total: number of units of work.
+    """
 
     def __init__(self, what: str, total: int = 0) -> None:
         self.total = total

@@ -55,7 +55,7 @@ def _damaged_record(path: str, *_: int) -> str | None:
 
 
 def archive_pickle(path: str | Path) -> bytes:
-    """Return the bytes of the pickle in a checkpoint in torch's zip format, unread; empty for other files."""
+    """Return the bytes of the pickle in a checkpoint in torch's zip format, not unpickled; empty for other files."""
     try:
         with zipfile.ZipFile(check_regular(path)) as archive:
             record = next(record for record in archive.infolist() if _is_pickle(record))

@@ -49,10 +49,7 @@ def check_replaceable(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def atomic_output(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path, and rename it to ``path`` if the block ends without an exception.
-
-    Use it for functions that write to a file name, such as ``torch.save``.
-    """
+    """Yield a temporary path, and rename it to ``path`` if the block ends without an exception."""
     check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at its file
     with os_errors("write", path):

@@ -45,7 +45,6 @@ class AccuracyModel(Configured, ABC):
     A subclass defines :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
 
     Args:
-        seed: random seed of the fit.
         unseen: what to do with operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         settings: fields of the model's ``config_class``.
 
@@ -102,7 +101,7 @@ class AccuracyModel(Configured, ABC):
         return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
-        """Adapt settings to graphs of which subsets will be fitted; return the changed settings."""
+        """Adapt settings to all graphs that a later fit or prediction uses; return the changed settings."""
         return {}
 
     @property
@@ -185,7 +184,7 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Provenance, saved with the model: ``graphs``, ``largest`` (nodes); ``precision``, ``device`` of networks."""
+        """Saved provenance: number of ``graphs``, nodes of the ``largest``; ``precision``, ``device`` of NN-Former."""
         return self._info
 
     @info.setter

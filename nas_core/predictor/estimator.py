@@ -153,7 +153,6 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: name of a recipe or a :class:`Recipe`, such as ``best``, which also uses graph statistics.
-        seed: random seed of the fit.
         device: torch device, such as ``cuda:1``.
         unseen: what to do with operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         prior: prior for recipe ``prior``; None: the shipped one.

@@ -61,7 +61,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Prior:
-    """Mean of a linear function and boosted trees, which scores networks of any search space."""
+    """Mean of a linear function and boosted trees on :func:`operation_features`, for any search space."""
 
     linear: Array
     """``(F,)``"""
@@ -92,7 +92,7 @@ class Prior:
         return len(self.trees) + 2
 
     def columns(self, features: Array) -> Array:
-        """Return scores ``(G, width)`` from features ``(G, F)``: the mean score, then that of each model."""
+        """Return scores ``(G, T + 2)`` from features ``(G, F)``: the mean, then those of the T + 1 models."""
         parts = self._parts(features) / self.scales[:, None]
         return np.stack([(parts[0] + parts[1:].mean(0)) / 2, *parts], 1)
 

@@ -38,7 +38,7 @@ class ProxyInputs:
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """Append proxies, clipped to their training range, to the static features of graphs."""
+        """Append mapped scores, clipped to their training range, to the static features of graphs."""
         if scores is None:
             raise ConfigError(
                 f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)},"

@@ -58,12 +58,12 @@ class Recipe:
             )
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with changed settings of the recipe, its networks or their training."""
+        """Return a recipe with changed settings of it, its networks or training, which no longer adapt to data."""
         fixed = {*self.kept, *(name for name in changes if name in FOLLOWING)}
         return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Return a recipe with changed settings, which may still adapt to the data."""
+        """Return the recipe of :meth:`changed`, but with settings that may still adapt to the data."""
         recipe, model, train = (
             {f.name: changes[f.name] for f in fields(config) if f.name in changes}
             for config in (self, self.model, self.train)
@@ -159,10 +159,10 @@ def recipe_types() -> dict[str, type]:
 
 
 def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
-    """Return the settings of a recipe that must change for the features and operations of graphs.
+    """Return the settings that a recipe must change to support the features and operations of graphs.
 
     Args:
-        room: number of operations and nodes that are added to the graphs.
+        room: number of operations and nodes that a fit added to the user's graphs.
     """
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}

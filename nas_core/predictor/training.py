@@ -103,7 +103,11 @@ Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 
 
 class Bucket:
-    """Training graphs from which batches are drawn; small graphs are stored on the device."""
+    """Training graphs from which batches are drawn, kept on the device if they are few and small.
+
+    Args:
+        rows: indices of these graphs in ``graphs`` and ``targets``.
+    """
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -129,7 +133,7 @@ class Bucket:
         return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
 
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
-        """Return ``copies`` copies of some graphs; ``chosen`` and ``index`` are equal, on the host and the device."""
+        """Return ``copies`` copies of graphs, given by the same indices on the host and on the device."""
         rows, index = np.tile(chosen, copies), index.repeat(copies)
         if self.packs:
             packed = PackedBatch.of(self.graphs.take(rows), self.device)
@@ -246,7 +250,7 @@ class Trainer:
         return loss.detach()
 
     def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
-        """Return the loss of predictions for the copies of ``count`` graphs."""
+        """Return the loss of predictions for ``count`` graphs, or for these and then their second copies."""
         config = self.config
         if config.loss == "relative":
             loss = 2 * relative_loss(predicted, target)
@@ -299,7 +303,7 @@ class Trainer:
         self.losses.copy_(named["losses"])
 
     def settle(self) -> None:
-        """Load the averaged weights into the model."""
+        """Load the moving averages of the weights, if computed, into the model."""
         self.check()
         if self.averaged:
             with torch.no_grad():

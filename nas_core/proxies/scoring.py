@@ -46,7 +46,6 @@ def zero_cost(
         targets: classes ``(B, ..)`` for ``grad_norm`` and ``snip``; None: random classes.
         proxies: names in :data:`PROXIES`; None: all.
         loss: function from logits and targets to one number; None: mean cross entropy.
-        seed: random seed.
 
     Raises:
         ConfigError: inputs or targets have unsupported shapes, or the network does not support a proxy.

@@ -79,7 +79,7 @@ class Trial:
         ]
 
     def logits(self, tensors: Tensors, inputs: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Return the logits ``(B, .., K)`` of the network with other parameters and buffers."""
+        """Return the logits ``(B, .., K)`` of the network with parameters and buffers ``tensors``."""
         output: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
         logits = output[-1] if isinstance(output, tuple | list) and output else output
         if not isinstance(logits, Tensor) or logits.dim() < 2:

@@ -38,7 +38,8 @@ class GeneLatencyModel(LatencyModel):
     """Latency model for the architectures of one search space.
 
     Args:
-        source: encoding of the architectures: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
+        source: encoding of architectures: ``rows`` (option index of each slot) or ``summary`` (averages over layers).
+        config: settings; None: defaults.
     """
 
     by = "genes"
@@ -113,7 +114,7 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Fit to validated inputs, and return measured / predicted latency of held-out rows."""
+        """Fit to validated inputs, and return the ratios measured / predicted latency of held-out rows."""
 
     @abstractmethod
     def estimate(self, inputs: Inputs) -> Floats:

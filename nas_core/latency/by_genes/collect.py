@@ -167,7 +167,11 @@ class SubmititMeasurements:
 def open_workload(
     space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that measures an architecture, given as a mapping of genes, in a job."""
+    """Return a function that measures an architecture in a job, given its genes.
+
+    Args:
+        workload: settings of the network inputs by name.
+    """
     searched = space_from_dict(space, "job")
     kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
     config = kind.config(workload)

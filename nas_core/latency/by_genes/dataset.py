@@ -76,9 +76,10 @@ class LatencyData:
 class LatencyDataset:
     """JSON Lines file of measurements, one line per architecture.
 
-    A line has ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (corrected for changes of
-    machine speed), ``<part>_ms`` for each part, ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms``, ``mad_ms`` and,
-    if available, ``clock_state``.
+    A line has ``index``, ``time`` (seconds since 1970), ``key`` and ``genes`` of the architecture, ``latency_ms``
+    (corrected for changes of machine speed), ``<part>_ms`` for each part of a pass, such as ``encoder``, and fields of
+    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms``, ``mad_ms`` and, if available,
+    ``clock_state``.
     """
 
     path: Path
@@ -93,7 +94,11 @@ class LatencyDataset:
     def begin(
         cls, path: Path, space: SearchSpace, settings: dict[str, Any], machine: dict[str, Any], reference_ms: float
     ) -> LatencyDataset:
-        """Create a file and write its header."""
+        """Create a file and write its header.
+
+        Args:
+            settings: ``workload``, ``timing`` and ``seed``.
+        """
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -185,7 +190,7 @@ def load_latency_data(path: str | Path, space: SearchSpace | None = None, table:
 
 
 def list_hat_tables(path: str | Path) -> list[str]:
-    """Return the names of the HAT tables in an .npz file; table ``NAME`` has its columns in ``NAME__columns``."""
+    """Return the names of the HAT tables in an .npz file; array ``NAME__columns`` has the column names of ``NAME``."""
     with _open(path) as file:
         return [name for name in file.files if f"{name}__columns" in file.files]
 

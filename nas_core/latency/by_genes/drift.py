@@ -48,7 +48,7 @@ def running_median(values: Floats, window: int, leave_out: bool = False) -> Floa
 
 
 def autocorrelation(ratio: Floats) -> float:
-    """Return the lag-1 autocorrelation of log(measured / predicted); about 0 without drift."""
+    """Return the lag-1 autocorrelation of the logarithm of measured / predicted latency; about 0 without drift."""
     residual = np.log(ratio)
     residual = residual - residual.mean()
     power = float(residual @ residual)
@@ -61,7 +61,7 @@ def estimate_drift(
     """Estimate the drift factor of each row. The window of the running median has the lowest leave-one-out error.
 
     Args:
-        make: function that returns a new model, called about 12 times.
+        make: function that returns a new model.
         order: ``(n,)`` position of each row in the order of measurement.
     """
     ascending = np.argsort(order, kind="stable")

@@ -139,7 +139,12 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
 def quality(
     predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
 ) -> Quality:
-    """Return the metrics of predictions; ``interval`` is the prediction interval of measured / predicted latency."""
+    """Return the metrics of predictions.
+
+    Args:
+        interval: bounds of the prediction interval of measured / predicted latency.
+        options_percent: copied to the result.
+    """
     ratio = measured_ms / predicted_ms
     inside = (ratio >= interval[0]) & (ratio <= interval[1])
     variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))

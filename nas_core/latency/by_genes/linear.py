@@ -83,9 +83,10 @@ class LinearModel(GeneLatencyModel):
 
 
 class RowFeatures:
-    """Function from genes ``(n, slots)`` to F features ``(n, F)``.
+    """Function from option indices ``(n, slots)`` to F features ``(n, F)``.
 
-    The model also multiplies the pairs of features in ``pairs``. The first ``totals`` features are totals of genes.
+    The first ``totals`` features are totals of genes over layers. The model also multiplies the pairs of them in
+    ``pairs``.
     """
 
     def __init__(self, space: SearchSpace) -> None:

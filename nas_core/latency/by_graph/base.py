@@ -84,7 +84,7 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def calibrate(self, data: NetworkLatencies) -> Self:
-        """Set the standard deviation of predictions, and ``info["held_out"]``, from held-out networks."""
+        """Set the standard deviation of predictions, and the metrics ``info["held_out"]``, from held-out networks."""
         predicted = self._fit_spread(data)
         self.info["held_out"] = {
             "networks": len(data),
@@ -212,14 +212,14 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Set the fitted parameters to a result of :meth:`tensors`."""
+        """Set the fitted parameters to a result of :meth:`tensors`; ``header`` is that of the model file."""
 
 
 FLOPS_PER_ELEMENT = 20.0  # FLOPs that class_shares counts like an access to one element of memory
 
 
 def class_shares(graphs: Graphs) -> Floats:
-    """Return the fraction of each class of operators in the costs of each network ``(G, C)``."""
+    """Return the fraction ``(G, C)`` of C classes of operators in FLOPs and memory access of each network."""
     if graphs.costs is None:
         raise GraphError("graphs have no costs, which adapting a latency model needs; read them by read_onnx")
     network = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -230,7 +230,11 @@ def class_shares(graphs: Graphs) -> Floats:
 
 
 def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
-    """Return the factors ``(G,)`` by which :meth:`GraphLatencyModel.adapt` multiplies predictions."""
+    """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`.
+
+    Args:
+        factors: logarithms of the ``common`` factor and of those of ``classes`` ``(C,)``.
+    """
     return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
 
 
@@ -245,7 +249,7 @@ def train_batches(
     stream: np.random.Generator,
     losses: Losses,
 ) -> None:
-    """Train on shuffled batches of ``count`` networks, with gradient clipping.
+    """Train on ``count`` networks in shuffled batches, with gradient clipping.
 
     Args:
         loss_of: function from the indices of a batch to its loss.
@@ -266,7 +270,7 @@ def train_batches(
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the description of the latency model in the header of a file; None if there is none."""
+    """Return the part of a file's header that describes a latency model of networks; None if there is none."""
     info = header.get("info")
     about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
     return about if isinstance(about, dict) else None

@@ -65,8 +65,7 @@ class CountsConfig:
 class CountsModel(FlopsModel):
     """Sum over operators; each operator type has a time per operator, GFLOP and memory access.
 
-    A rare operator type costs about the average of all types. nn-Meter (Zhang et al., MobiSys 2021) also sums over
-    operators, but measures them separately.
+    A rare operator type costs about the average of all types.
     """
 
     name = "counts"

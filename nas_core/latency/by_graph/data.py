@@ -76,7 +76,7 @@ class NetworkLatencies:
         return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, without ``skipped``."""
+        """Write an .npz file, without :attr:`skipped`."""
         parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
         parts |= {name: getattr(self, name) for name in _ROWS}
         with atomic_output(path) as temporary, temporary.open("wb") as file:

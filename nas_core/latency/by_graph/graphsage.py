@@ -80,7 +80,11 @@ class SageLayer(nn.Module):
 
 
 class SageNet(nn.Module):
-    """GraphSAGE network of NNLP (Liu et al., ICPP 2022), on the 192 node features of NN-Former."""
+    """GraphSAGE network of NNLP (Liu et al., ICPP 2022), on the 192 node features of NN-Former.
+
+    Args:
+        attributes: number of attributes of each node.
+    """
 
     def __init__(self, config: SageConfig, attributes: int) -> None:
         super().__init__()
@@ -94,7 +98,12 @@ class SageNet(nn.Module):
         """``(5, 2)`` mean and standard deviation of the four log static features and of log(ms)."""
 
     def forward(self, batch: PackedBatch, neighbours: Pairs, static: Tensor) -> Tensor:
-        """Return log(ms) ``(B,)`` from graphs, edges in both directions and log static features ``(B, 4)``."""
+        """Return log(ms) ``(B,)``.
+
+        Args:
+            neighbours: edges in both directions.
+            static: logarithms ``(B, 4)`` of batch size, FLOPs, parameters and memory access.
+        """
         assert batch.attributes is not None and batch.shapes is not None
         codes = [sinusoids(batch.attributes[0], 5).flatten(1), sinusoids(batch.shapes[0], 10).flatten(1)]
         x = functional.relu(self.embed(torch.cat([one_hot(batch.ops[0], KINDS), *codes], -1)))

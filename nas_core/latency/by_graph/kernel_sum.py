@@ -96,7 +96,7 @@ class KernelNet(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, kinds: Tensor, numbers: Tensor, near: Tensor, work: Tensor) -> Tensor:
-        """Return the log latency ``(R,)`` of R kernels, with inputs as in :class:`Kernels`."""
+        """Return the log latency ``(R,)`` of R kernels from attributes of :class:`Kernels`; ``near``: neighbours."""
         inputs = (numbers.clamp(self.ranges[0], self.ranges[1]) - self.mean) / self.scale
         x = F.gelu(self.kind(kinds) + self.numbers(inputs) + self.near(near))
         x = F.gelu(self.hidden(x)) + x
@@ -202,7 +202,11 @@ def log_costs(graphs: Graphs) -> Floats:
 
 
 def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """Return scale ``(2, 4)`` and weights ``(15,)`` of a quadratic polynomial of costs ``(G, 4)``."""
+    """Fit a quadratic polynomial of log costs ``(G, 4)`` to log latencies ``(G,)``.
+
+    Returns:
+        Mean and standard deviation of the costs ``(2, 4)``, and weights ``(15,)``.
+    """
     scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
     inputs = _terms((costs - scale[0]) / scale[1])
     penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])
@@ -266,7 +270,7 @@ class Kernels:
         return total.clamp_min(1e-9).log()
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the indices ``(r,)`` of the kernels of networks ``(n,)``, and the network of each ``(r,)``."""
+        """Return the indices ``(r,)`` of the kernels of networks ``(n,)``, and the position in ``networks`` of each."""
         sizes = self.first[networks + 1] - self.first[networks]
         place = np.repeat(np.arange(len(networks)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

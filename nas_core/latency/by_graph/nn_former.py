@@ -74,9 +74,9 @@ class NNFormerReleasedModel(GraphLatencyModel):
 
 
 class NNFormerModel(NNFormerReleasedModel):
-    """NN-Former that predicts the ratio of latency to the prediction of latency model counts.
+    """NN-Former that predicts the ratio of latency to that predicted by the model named counts.
 
-    The ratio is close to 1 for an unseen family of known operators. The training recipe is ``network-latency``.
+    The ratio is close to 1 for an unseen family of known operators.
     """
 
     name = "nn-former"
@@ -108,7 +108,7 @@ def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
-    """Raise a ConfigError if a predictor is part of a :class:`NNFormerModel`; otherwise return it."""
+    """Return a predictor; raise a ConfigError if it predicts the ratios of a :class:`NNFormerModel`."""
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
         raise ConfigError(f"{path} is {NOT_BY_ITSELF}")

@@ -90,7 +90,7 @@ def predict_networks(
     """Predict the latency of ONNX files.
 
     Args:
-        sources: ONNX models, as for :func:`nas_core.graph.onnx.reader.read_onnx`.
+        sources: ONNX models, read by :func:`nas_core.graph.onnx.reader.read_onnx` with ``shapes`` and ``batch``.
         model: latency model or its file; None: the shipped model.
     """
     model = opened(model)

@@ -65,11 +65,7 @@ def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
 
 
 def extrapolation_spread(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
-    """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside.
-
-    It is proportional to the logarithm of the factor by which a size exceeds the range, as measured by ``python -m
-    benchmarks extrapolation``.
-    """
+    """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside."""
     parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges).items()]
     return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0)))
 

@@ -30,14 +30,14 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
 
 
 def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return a dropout mask: 0, or the scale of elements that are kept."""
+    """Return a dropout mask: 0 for dropped elements, 1 / (1 - probability) for others."""
     if device.type == "cpu":
         return keep_mask(shape, probability, dtype)
     return torch.empty(shape, dtype=dtype, device=device).bernoulli_(1 - probability).div_(1 - probability)
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tensor:
-    """Return a dropout mask on the CPU."""
+    """Return the mask of :func:`scaled_mask` on the CPU."""
     # computed on integers as wide as dtype, three times as fast as on bytes
     count, dropped, kind = shape.numel(), min(255, round(256 * probability)), _BITS[dtype]
     bytes_each = kind.itemsize

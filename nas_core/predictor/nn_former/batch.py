@@ -88,7 +88,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Topology:
-    """Attention masks and neighbour sums of padded graphs. The L positions are tokens, if any, and nodes."""
+    """Attention masks and neighbour sums of padded graphs.
+
+    The L positions are tokens (class and depth), if used, then nodes.
+    """
 
     masks: Tensor | None
     """``(B, 4, L, L)`` bool, True where each quarter of the heads attends from query i to key j; None: everywhere"""

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class FrozenDense:
-    """Accuracy model with constant weights, for graphs of equal size, on CUDA as a CUDA graph."""
+    """NN-Former for accuracy with constant weights, for graphs of equal size; recorded as a CUDA graph on CUDA."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -189,7 +189,7 @@ class Product:
 
 
 class FrozenPacked:
-    """Model with constant weights that sums over nodes, for packed graphs."""
+    """NN-Former with constant weights and a readout that sums over nodes, for packed graphs."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype

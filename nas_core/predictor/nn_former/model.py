@@ -85,7 +85,7 @@ _CONSTANT = 1e-3
 
 
 class LogReadout(nn.Module):
-    """Readout that predicts latency in ms from summed node codes and static features of the network."""
+    """Readout that predicts latency in ms from summed node codes and static features, such as FLOPs."""
 
     def __init__(self, dim: int, static: int) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class NNFormer(nn.Module):
         return functional.softplus(self.head(hidden).squeeze(-1).float())
 
     def embedded(self, batch: Batch | PackedBatch) -> Tensor:
-        """Return the embeddings ``(B, L, C)`` of equation 4, tokens first."""
+        """Return the embeddings ``(B, L, C)`` of equation 4: class and depth token, if used, then nodes."""
         config = self.config
         parts = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:

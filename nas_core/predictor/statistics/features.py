@@ -29,6 +29,7 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
 
     Args:
         inner: ascending types of nodes other than input and output.
+        kinds: number of all types.
     """
     if len(inner) <= MOST_KINDS:
         chosen = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
@@ -46,7 +47,11 @@ MOST_COUNTS = 4096
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
-    """Return, for each of A attributes ``(nodes, A)``, the values that are counted."""
+    """Return the counted values of each of A attributes ``(nodes, A)``, none for one or too many values.
+
+    Args:
+        kinds: number of operation types.
+    """
     levels = [np.unique(column) for column in attributes.T]
     counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
     while sum(map(len, counted)) * kinds > MOST_COUNTS:
@@ -56,21 +61,25 @@ def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.fl
 
 
 def level_counts(column: Array, kinds: Array, levels: NDArray[np.float32]) -> Array:
-    """Return the numbers of operations ``(G, V K)`` with each of V values of an attribute, by K operation types."""
+    """Return how many nodes have each of V attribute values, by one-hot type ``(G, N, K)``: ``(G, V K)``."""
     equal = (column[..., None].astype(np.float32) == levels).astype(np.float64)
     counts: Array = np.einsum("gnv,gnk->gvk", equal, kinds).reshape(len(column), -1)
     return counts
 
 
 def sums_per_kind(values: Array, kinds: Array) -> Array:
-    """Return sum and mean ``(G, 2 A K)`` of A values of nodes ``(G, N, A)``, by K operation types."""
+    """Return sum and mean ``(G, 2 A K)`` of A values of nodes ``(G, N, A)``, by one-hot type ``(G, N, K)``."""
     sums = np.einsum("gna,gnk->gak", values, kinds)
     means = sums / np.maximum(kinds.sum(1), 1)[:, None]
     return np.concatenate([sums.reshape(len(values), -1), means.reshape(len(values), -1)], 1)
 
 
 def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
-    """Return sum and mean ``(G, 4 K)`` of the lengths of the longest paths to and from a node, by operation type."""
+    """Return sum and mean ``(G, 4 K)`` of the lengths of the longest paths to and from a node, by operation type.
+
+    Args:
+        edges, kinds: as in :func:`subset_statistics`.
+    """
     count, width = present.shape
     before, after = np.zeros((count, width)), np.zeros((count, width))
     for node in range(1, width):
@@ -199,7 +208,7 @@ class Vocabulary:
 
     @property
     def counted(self) -> range:
-        """Columns that count operations by type and attribute value."""
+        """Indices of columns that count operations by type and attribute value."""
         kinds, counts = len(self.kinds) + 1, sum(map(len, self.levels))
         first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * self.widths[0])
         return range(first, first + counts * kinds)
@@ -297,7 +306,7 @@ class Description:
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Groups of columns for Gaussian processes: features of described operations (if any), and all columns."""
+        """Groups of columns for Gaussian processes: features of described operations (if any), all but the prior's."""
         all_columns = range(self.of_prior, LAST)
         return (
             (all_columns,)

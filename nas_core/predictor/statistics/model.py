@@ -70,7 +70,7 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> StatisticsModel:
-        """Fit graphs to targets ``(G,)``, with arguments as in :meth:`fit_out_of_fold`."""
+        """Fit graphs to scaled targets ``(G,)``, with arguments as in :meth:`fit_out_of_fold`."""
         no_fold = np.zeros(0, np.int64)
         return cls.fit_out_of_fold(graphs, targets, processes, trees, seed, no_fold, prior=prior, scale=scale)[0]
 
@@ -87,7 +87,9 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> tuple[StatisticsModel, Array]:
-        """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
+        """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions ``(K, G)``.
+
+        The K rows are those of :attr:`parts`, such as ``trees``.
 
         Args:
             processes: number of Gaussian processes.

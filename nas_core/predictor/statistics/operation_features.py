@@ -93,7 +93,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class Along:
-    """Sums of quantities ``(G, N, Q)`` along the paths from the first node to each node."""
+    """Mean, largest and smallest sum ``(G, N, Q)`` of Q quantities along the paths from the first node to each node."""
 
     mean: Array
     """Mean over all paths"""

@@ -161,7 +161,7 @@ class KernelSums:
     @classmethod
     @torch.no_grad()
     def of(cls, processes: Sequence[GaussianProcess], columns: Sequence[Tensor]) -> KernelSums:
-        """Join Gaussian processes of equal shapes, each with its columns ``(F,)``."""
+        """Join Gaussian processes of equal shapes, each with the indices ``(F,)`` of the statistics that it uses."""
         points = torch.stack([process.points for process in processes]).mT
         ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * HALVES
         variances = torch.stack([process.variances for process in processes])
@@ -308,7 +308,7 @@ class Additive:
         leave-one-out errors (Golub, Heath and Wahba 1979). Graphs of equal counts are held out together.
 
         Args:
-            first: number of columns with separate regressions for them and for the other columns; 0: none.
+            first: if above 0, also fit regressions to only the first ``first`` columns and to only the others.
         """
         targets = scale.restore(learned)
         positive = bool(targets.min() > 0)

@@ -26,7 +26,7 @@ _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", 
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Set the statistics of every batch norm from one pass, and return the outputs of this pass.
 
-    Otherwise, activations with random weights would explode, or shrink to denormal numbers, which are slow.
+    Otherwise, activations with random weights would explode or vanish.
     """
     hooks = [
         module.register_forward_pre_hook(_take_statistics)

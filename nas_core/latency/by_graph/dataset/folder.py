@@ -66,7 +66,11 @@ class NetworkSet:
         machine: Mapping[str, Any],
         reference_ms: Mapping[str, float],
     ) -> NetworkSet:
-        """Create a folder and write the header of its journal."""
+        """Create a folder and write the header of its journal.
+
+        Args:
+            reference_ms: latency of the reference network in ms, by runtime.
+        """
         dataset = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
         make_folder(dataset.path / "onnx")
         header = {"format": _FORMAT, "version": _VERSION, "settings": dataset.settings, "machine": dataset.machine}
@@ -119,7 +123,7 @@ class NetworkSet:
         return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
-        """Return the rows of measured networks."""
+        """Return the rows without ``error``; raise a ConfigError if nothing was measured in the runtime."""
         if runtime not in self.reference_ms:
             raise ConfigError(
                 f"{self.path} was not measured in runtime {runtime!r}; expected {' or '.join(self.reference_ms)}"
@@ -215,7 +219,7 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
 
 
 def measured_on(path: str | Path) -> dict[str, Any] | None:
-    """Return the machine of a folder of ``nas-ext latency dataset``; None for other data."""
+    """Return the description of the machine of a folder of ``nas-ext latency dataset``; None for other data."""
     return NetworkSet.read(path).machine if (Path(path) / JOURNAL).exists() else None
 
 

@@ -29,6 +29,7 @@ class NetworkWorkload:
         run: function that runs one pass.
         outputs: function that runs one pass and returns the outputs.
         conditions: precision, and True if CUDA graphs are used.
+        modules: modules that must be in evaluation mode.
     """
 
     at_a_time = 1
