@@ -33,7 +33,7 @@ def fingerprints(graphs: Graphs) -> list[str]:
 
 
 def known_among(info: Mapping[str, Any], prints: list[str]) -> NDArray[np.bool_] | None:
-    """Return a boolean mask of ``prints`` that are in ``info["learned"]``, or None if one of them is empty."""
+    """Return a boolean mask of ``prints`` in the training data of the model of ``info``, or None if unknown."""
     learned = info.get("learned")
     if not isinstance(learned, list) or not learned or not prints:
         return None

@@ -77,7 +77,10 @@ class Graph:
 
     @classmethod
     def from_adjacency(cls, adjacency: ArrayLike, ops: ArrayLike, **more: Any) -> Graph:
-        """Create a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j."""
+        """Create a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j.
+
+        For ``more``, see :class:`Graph`.
+        """
         matrix, nodes = np.asarray(adjacency), whole_numbers(ops, "operation indices")
         if matrix.shape != nodes.shape * 2:
             raise GraphError(

@@ -183,7 +183,7 @@ class Graphs(Sequence[Graph]):
     def distinct(self) -> tuple[Graphs, NDArray[np.int64]]:
         """Return the distinct graphs, and for each graph its index among them, ``(G,)``.
 
-        Graphs are equal if their arrays are equal. Isomorphic graphs with another order of nodes differ.
+        Isomorphic graphs with another order of nodes differ.
         """
         first: dict[tuple[bytes, ...], int] = {}
         inverse = np.empty(len(self), np.int64)

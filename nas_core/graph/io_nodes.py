@@ -66,9 +66,10 @@ def common_ends(graphs: Graphs) -> tuple[int, int] | None:
 
 
 def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
-    """Return a boolean mask ``(G,)`` of graphs with several inputs or outputs, and without a node of ``common``.
+    """Return a boolean mask ``(G,)`` of graphs with several inputs or outputs that lack an end of ``common``.
 
-    Graphs with both nodes of ``common`` and dead branches are False.
+    Args:
+        common: operation indices of input and output. Other ends of a graph with both are dead branches.
     """
     lacking = open_ended(graphs)
     if common is None:

@@ -14,9 +14,13 @@ from nas_core.layers.weights import Affine
 
 
 class ElasticBottlenecks(nn.Module):
-    """Linear maps into ``(D, C)`` and out of ``(C, D)`` each layer, elastic in D.
+    """Linear maps from width C to each layer's width D and back, elastic in D.
 
     They are initialised to the identity on the first D channels, as in the Mixture-of-Supernets code.
+
+    Args:
+        outer: C.
+        widths: largest D of each layer.
     """
 
     def __init__(self, outer: int, widths: Iterable[int]) -> None:
@@ -42,7 +46,7 @@ class ElasticBottlenecks(nn.Module):
 
 
 class Joints(nn.ModuleList):
-    """Linear maps before, between and after the layers of a static network."""
+    """Linear maps before, between and after the layers of a static network, of these (input, output) widths."""
 
     def __init__(self, sizes: Iterable[tuple[int, int]]) -> None:
         super().__init__(_identities(sizes))

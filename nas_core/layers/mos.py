@@ -111,7 +111,7 @@ class Router(nn.Module):
 
     @staticmethod
     def rows(out_features: int) -> int:
-        """Return the number of mixtures for a layer with ``out_features`` outputs."""
+        """Return the number of vectors of M routing weights for a layer with ``out_features`` outputs."""
         raise NotImplementedError
 
     def forward(self, encoding: Tensor, out_features: int) -> Tensor:
@@ -119,7 +119,7 @@ class Router(nn.Module):
         raise NotImplementedError
 
     def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
-        """Return the first ``rows`` mixtures ``(rows, M)``, in float32 or wider."""
+        """Return the routing weights ``(rows, M)`` of the first ``rows`` rows, in float32 or wider."""
         if encoding.shape != (self.features,):
             raise ConfigError(
                 f"encoding of an architecture has shape {tuple(encoding.shape)}, expected ({self.features},); use"
@@ -139,7 +139,7 @@ class Router(nn.Module):
 
 
 class LayerRouter(Router):
-    """Router with one mixture per weight matrix (equation 4)."""
+    """Router with M routing weights per weight matrix (Mixture-of-Supernets, equation 4)."""
 
     shareable = True
 
@@ -152,10 +152,7 @@ class LayerRouter(Router):
 
 
 class NeuronRouter(Router):
-    """Router with one mixture per row of a weight matrix (equation 5).
-
-    The last linear layer is initialised xavier-uniform with zero bias, as in the authors' code.
-    """
+    """Router with M routing weights per row of a weight matrix (equation 5)."""
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__(features, config, out_features)

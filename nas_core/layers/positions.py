@@ -30,7 +30,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoidal position embeddings, computed on demand.
+    """Sinusoidal position embeddings.
 
     Args:
         width: channels of the supernet, also in an extracted subnet.

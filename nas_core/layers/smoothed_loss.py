@@ -23,11 +23,11 @@ _FP16_SCALE = 1024.0
 
 
 class RowLosses(Protocol):
-    """Loss function of rows of logits."""
+    """Loss function of chunks of logits ``(n, V)``."""
 
     @property
     def sums(self) -> int:
-        """Number of returned sums. Only the first one, the loss, has a gradient."""
+        """Number of sums that a call returns. Only the first one, the loss, has a gradient."""
 
     @property
     def steepest(self) -> float:
@@ -67,7 +67,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
-    """Yield slices of rows whose logits fit into memory at a time."""
+    """Yield slices of rows whose logits fit into memory. ``table`` ``(V, C)`` are output embeddings."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
     chunk = max(1, elements // table.shape[0])
     for start in range(0, rows, chunk):
@@ -104,7 +104,7 @@ class Smoothed(NamedTuple):
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
-        """Subtract ``share`` times smoothed targets from probabilities ``(n, V)`` in place."""
+        """Subtract ``share`` times smoothed targets from ``p`` ``(n, V)`` in place, and zero its padding rows."""
         spread, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
         on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - spread) * share)
         return p.sub_(share * spread).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))

@@ -181,7 +181,12 @@ class ElasticEncoderLayer(ElasticLayer):
 
 
 class ElasticDecoderLayer(ElasticLayer):
-    """Causal self-attention, encoder-decoder attention and feed-forward layer."""
+    """Causal self-attention, encoder-decoder attention and feed-forward layer.
+
+    Args:
+        memory_dim: largest width of the encoder output.
+        cross_qkv_dim: largest query width of encoder-decoder attention. Default: ``qkv_dim``.
+    """
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from nas_core.layers.weights import Affine
 class ElasticPatchEmbedding(nn.Module):
     """Convolution that maps non-overlapping patches to tokens.
 
-    It is initialised so that standardised pixels give tokens of variance 1 after multiplication by sqrt(C).
+    It is initialised for standardised pixels and tokens of variance ``1 / C``.
     """
 
     def __init__(self, channels: int, embed_dim: int, patch_size: int) -> None:

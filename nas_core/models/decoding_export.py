@@ -40,7 +40,12 @@ def _described(weights: Weights, length: str = "past") -> tuple[StateValue, ...]
 
 
 def state_values(name: str, layer: int, weights: Weights, length: str = "past") -> list[Value]:
-    """Describe the tensors of a layer's decoding state. ``length`` names the dimension of past positions."""
+    """Describe the tensors of a layer's decoding state.
+
+    Args:
+        name: ``self`` or ``cross``.
+        length: name of the dimension of past or source positions.
+    """
     return [
         Value(f"{name}_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
         for value in _described(weights, length)

@@ -79,8 +79,8 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
     """Return the axes within a layer: hidden units, and the heads of each attention.
 
     Args:
-        name: layer in messages.
-        prefix: layer in the state dict.
+        name: the layer's name in messages.
+        prefix: prefix of its keys in the state dict.
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])
@@ -112,10 +112,10 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 
 
 def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
-    """Return a layer's tensors along its residual channels, and the weights that read these channels.
+    """Return the dimensions of a layer's tensors that are residual channels, and the weights that read them.
 
     Args:
-        memory: projections of another sequence, to exclude.
+        memory: names of projections of another sequence, to exclude.
     """
     parts, read_by = list[Part](), list[str]()
     for name, _ in layer.named_parameters():

@@ -29,12 +29,12 @@ class StackGenes:
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Raise ``SpaceError`` unless all options are integers >= ``least``. Constant genes need a single option."""
+        """Raise ``SpaceError`` unless all options are integers >= ``least``. Genes in ``constant`` need one option."""
         expected = f"an integer above {least - 1}" if least else "an integer of at least 0"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Raise ``SpaceError`` unless all options are above 0. Constant genes need a single option."""
+        """Raise ``SpaceError`` unless all options are above 0. Genes in ``constant`` need one option."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -110,8 +110,8 @@ class ChainGraphs:
     """Graphs of one network kind, whose sublayers form a chain.
 
     Args:
-        first: first operation names, with softmax attention. Other attention types follow.
-        scales: divisors of the columns of ``attributes``.
+        first: names of the first operations. Other attention types follow.
+        scales: divisor of each column of ``Graph.attributes``.
     """
 
     def __init__(self, genes: StackGenes, first: tuple[str, ...], scales: tuple[float, ...]) -> None:
@@ -138,7 +138,7 @@ class ChainGraphs:
         return kind, kind.operation(self._genes.place)
 
     def chain(self, nodes: Sequence[tuple[str, tuple[int, ...]]]) -> Graph:
-        """Return the graph of operations and their attributes, in execution order."""
+        """Return the graph of ``nodes``: pairs (operation name, attributes) in execution order."""
         names = self.operations()
         ops = [names.index(operation) for operation, _ in nodes]
         edges = [(node, node + 1) for node in range(len(nodes) - 1)]

@@ -35,7 +35,7 @@ class SpacePart:
 class ModelKind(ABC):
     """Base class of network kinds: how to validate, build, count and time the architectures of a search space.
 
-    Subclasses are stateless.
+    Subclasses are stateless. Arguments ``config`` are results of :meth:`config`.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ModelKind(ABC):
         """Operation names in graphs, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Return the largest operation index in graphs of a space, plus 1. By default, the number of operations."""
+        """Return the largest operation index in graphs of a space, plus 1."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
@@ -149,7 +149,7 @@ class ModelKind(ABC):
         return config_from(self.workload_config, settings, f"setting of the workload of {self.name} networks")
 
     def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the workload settings in a supernet's ``task``, such as vocabulary sizes."""
+        """Return the workload settings in ``Supernet.task``, such as vocabulary sizes."""
         names = {field.name for field in fields(self.workload_config)}
         return {name: value for name, value in task.items() if name in names}
 

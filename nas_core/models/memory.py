@@ -40,6 +40,9 @@ def attention_numbers(
     clip: int = 0,
     causal: bool = False,
 ) -> int:
-    """Count elements of self-attention's activations at their peak, and of its decoding state if causal."""
+    """Count elements of self-attention's activations at their peak, and of its decoding state if causal.
+
+    For arguments, see :func:`layer_numbers`.
+    """
     held = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
     return batch * length * (4 * qkv + width) + held

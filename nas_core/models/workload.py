@@ -26,7 +26,7 @@ class Workload(Protocol):
 
     @property
     def modules(self) -> Sequence[nn.Module]:
-        """Modules that must be in evaluation mode. May be empty."""
+        """Modules that must be in evaluation mode."""
 
 
 @runtime_checkable

@@ -72,7 +72,11 @@ class Choice:
         codes: dict[Any, float] | None = None,
         scale: float = 0.0,
     ) -> Choice:
-        """Create a choice from one list of options, or from one list per layer."""
+        """Create a choice from one list of options, or from one list per layer.
+
+        Args:
+            layers: number of layers if ``per`` is set. A single list applies to all.
+        """
         nested = [isinstance(option, list | tuple) for option in options]
         if any(nested) and not all(nested):
             raise SpaceError(

@@ -138,10 +138,7 @@ def hat_small() -> SearchSpace:
 
 
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
-    """Return the architecture that HAT's code samples at a training update.
-
-    The update number is the seed of Python's ``random.Random``.
-    """
+    """Return the architecture that HAT's code samples at a training update."""
     stream = random.Random(update)
 
     def draw(gene: str, layer: int = 0) -> Any:
@@ -167,7 +164,7 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
     """Return the smallest and the largest architecture as in the code of HAT and Mixture-of-Supernets.
 
-    Decoder layers attend to the last two encoder layers (option 1) if possible.
+    In both, decoder layers attend to the last two encoder layers if this is an option.
     """
     return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 

@@ -26,7 +26,7 @@ def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
 
 
 def token_grid(architecture: Architecture, image_size: int | None = None) -> int:
-    """Return the number of patches along one side of the image."""
+    """Return the number of patches along one side of the image. Default ``image_size``: that of the gene."""
     size = architecture.number("image_size") if image_size is None else image_size
     patch = architecture.number("patch_size")
     if size < 1 or patch < 1 or size % patch:
@@ -183,8 +183,8 @@ def image_architecture(name: str) -> Architecture:
     """Return an architecture of Liu et al. 2022, "Neural Architecture Search on Efficient Transformers and Beyond".
 
     ``cosformer_star_cifar10`` and ``subnet_s_cifar10`` are from the authors' files, ``vanilla_*`` from the paper.
-    ``mformer_like_cifar10`` has mFormer's width, linear layers and sums of sizes. Names with ``softmax`` or ``linear``
-    have that attention in all layers (Table 5).
+    ``mformer_like_cifar10`` has mFormer's width, linear layers, and sums of heads and FFN widths. Names with
+    ``softmax`` or ``linear`` have that attention in all layers (Table 5).
     """
     if name not in _FOUND:
         raise unknown_choice("image architecture", name, list_image_architectures())

@@ -11,13 +11,13 @@ from nas_core.space.space import SearchSpace
 
 
 def options_by_label(space: SearchSpace) -> dict[str, tuple[Option, ...]]:
-    """Return the options of each label, for the largest number of layers."""
+    """Return options by label (gene, and layer if any), for the largest number of layers."""
     rows = [options for choice in space.choices for options in choice.options]
     return dict(zip(space.feature_names("layers"), rows, strict=True))
 
 
 def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Option]:
-    """Return the option of each label. Labels of absent layers are omitted."""
+    """Return an architecture's options by label, without absent layers."""
     parameters: dict[str, Option] = {}
     for choice in space.choices:
         gene = architecture[choice.name]

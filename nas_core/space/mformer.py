@@ -83,7 +83,7 @@ def cosformer_wmt14_en_de() -> SearchSpace:
 def found_translation(name: str) -> Architecture:
     """Return an architecture of Table 3 of the mFormer paper.
 
-    Sizes of single layers are chosen to match the printed sums.
+    Sizes of single layers are chosen to match the printed sums over layers.
 
     Args:
         name: ``mformer`` (both attention types in the encoder), ``cosformer`` (linear) or ``transformer`` (softmax).

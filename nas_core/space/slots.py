@@ -21,7 +21,7 @@ Rows = NDArray[np.int16]
 
 
 class Slots:
-    """Columns of the integer rows of a search space."""
+    """Columns of integer rows that represent architectures."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.choices = tuple(choices)
@@ -57,7 +57,7 @@ class Slots:
         return np.zeros((0, self.count), np.int16)
 
     def below(self, depth_gene: str, depth: int) -> int:
-        """Return the number of combinations of genes in the first ``depth`` layers."""
+        """Return the number of combinations of genes in the first ``depth`` layers of ``depth_gene``."""
         return math.prod(
             len(row) for choice in self.choices if choice.per == depth_gene for row in choice.options[:depth]
         )

@@ -48,7 +48,7 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """Return one value of a gene per layer."""
+    """Return one value of a gene per layer. A value of the network is repeated."""
     value = architecture[gene]
     if not isinstance(value, tuple):
         return [value] * depth
@@ -60,7 +60,12 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Create the choices of sizes. ``heads`` and ``ffn`` have one list of options, or one per layer."""
+    """Create the choices of sizes.
+
+    Args:
+        heads: one list of options, or one per layer.
+        ffn: likewise, by gene name.
+    """
     depth = max(layers)
     layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
     return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]

@@ -18,7 +18,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class TrainingCurves:
-    """Curves of one training."""
+    """Metrics over one training."""
 
     source: Path
     over: str

@@ -81,7 +81,7 @@ class Supernet:
         raise self._unsupported("give access to its weights")
 
     def batches(self) -> Iterable[Any]:
-        """Return the batches of :meth:`evaluate`. An iterator has random order."""
+        """Return the batches of :meth:`evaluate`: a list, or an iterator in random order."""
         raise self._unsupported("give access to its batches")
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
@@ -92,11 +92,11 @@ class Supernet:
         raise self._unsupported("compute gradients")
 
     def examples_key(self) -> str:
-        """Return a key of the evaluated examples, for comparison with standalone networks, or ""."""
+        """Return a hash of the evaluated examples, for comparison with standalone networks, or ""."""
         return ""
 
     def training_data(self) -> Mapping[str, str]:
-        """Return the paths of training and validation data."""
+        """Return the paths of training and validation data by the host's setting names."""
         raise self._unsupported("train networks")
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
@@ -145,11 +145,14 @@ class Supernet:
         raise self._unsupported("train supernets with other experts")
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> Sequence[str]:
-        """Return the command that trains a supernet with other experts and otherwise equal settings."""
+        """Return the command that trains a supernet with other experts and otherwise equal settings.
+
+        For ``folder`` and ``changes``, see :meth:`standalone_command`.
+        """
         raise self._unsupported("train supernets with other experts")
 
     def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet of :meth:`supernet_command`, with the examples of this one."""
+        """Open the supernet of :meth:`supernet_command`. It is evaluated on the examples of this one."""
         raise self._unsupported("train supernets with other experts")
 
 
@@ -171,7 +174,8 @@ class Host(Adapter):
         """Open a supernet.
 
         Args:
-            options: ``data``, ``valid_subset``, ``valid_sentences``, ``device`` and, if not fp32, ``precision``.
+            options: ``data``, ``valid_subset`` (evaluated split), ``valid_sentences`` (number of evaluated examples),
+                ``device`` and, if not fp32, ``precision``.
 
         Raises:
             CheckpointError: the file is damaged or belongs to another model.

@@ -26,8 +26,10 @@ def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> A
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
-    """Return the largest, the smallest and the given random architecture by name (Yu and Huang 2019; MoS, equation
-    2)."""
+    """Return the largest, the smallest and the given random architecture by name (Yu and Huang 2019; MoS, equation 2).
+
+    ``extremes`` is one of :data:`EXTREMES`.
+    """
     smallest, largest = _extremes(space, extremes)
     return {"random": random, "largest": largest, "smallest": smallest}
 

@@ -88,7 +88,7 @@ class Stability:
 
     @property
     def stable(self) -> bool:
-        """True if training may stop."""
+        """True if training may stop by :class:`StabilityConfig`."""
         return bool(self.taus) and (self.taus[-1] > self.config.tau or self.rises > self.config.patience)
 
     def state_dict(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ A Transpose has its permutation in these columns.
 
 
 def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
-    """Return the value of each column in :data:`ATTRIBUTES`."""
+    """Return an operator's value of each column in :data:`ATTRIBUTES`. ``kind`` is its :func:`operator_kind`."""
     name = "other" if kind is None else CORRECTED[kind]
     if site.kind == "Transpose":
         perm = site.settings.get("perm", tuple(reversed(range(len(site.input())))))

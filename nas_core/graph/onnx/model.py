@@ -25,7 +25,7 @@ _VALUES = (
 def open_model(source: Any) -> tuple[Any, str]:
     """Return a copy of an ONNX model without the values of large tensors, and its name for messages.
 
-    Local functions are inlined. External data files need not exist.
+    Local functions are inlined.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     folder: Path | None = None
@@ -71,7 +71,7 @@ _BYTES = 2
 
 
 def light(data: memoryview, level: int = 0) -> bytes:
-    """Return a protobuf message without long values of initializers. This is much faster than parsing.
+    """Return a protobuf message without long values of initializers.
 
     Args:
         level: 0 for a ModelProto, 1 for a GraphProto, 2 for a TensorProto.

@@ -197,7 +197,7 @@ class Site(NamedTuple):
         return math.prod(self.out)
 
     def filters(self) -> Shape:
-        """Return the shape of weights: (out, in / groups, kernel..), or (in, out / groups, kernel..) if transposed."""
+        """Return a convolution's weight shape: (out, in / groups, ..), or (in, out / groups, ..) if transposed."""
         return self.input(3 if self.kind == "QLinearConv" else 1)
 
     def axis(self, default: int) -> int:

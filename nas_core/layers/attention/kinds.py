@@ -142,7 +142,11 @@ class AttentionKind(ABC):
         return KeysValues(k, v)
 
     def read(self, q: Tensor, memory: Any, mask: Tensor | None, position: int) -> Tensor:
-        """Compute cross-attention ``(B, H, 1, D)`` of the query of one position."""
+        """Compute cross-attention ``(B, H, 1, D)`` of the query of one position.
+
+        Args:
+            memory: result of :meth:`memory`.
+        """
         return self.attend(q, memory.keys, memory.values, mask=mask)
 
     # -- costs -----------------------------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ class AttentionKind(ABC):
         return 0
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count elements of keys and values, and of temporary tensors, in :meth:`memory`."""
+        """Count elements of keys and values that :meth:`memory` does not keep, and of its temporary tensors."""
         return 0, 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:
@@ -179,7 +183,7 @@ class AttentionKind(ABC):
     # -- graphs and exported files ---------------------------------------------------------------------------------
 
     def operation(self, place: str) -> str:
-        """Return the name of the operation in network graphs."""
+        """Return the name of the operation in network graphs. ``place`` is one of :data:`PLACES`."""
         return f"{self.name}_cross_attention" if place == "cross" else f"{place}_{self.name}_attention"
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
@@ -188,11 +192,11 @@ class AttentionKind(ABC):
         return StateValue("key", shape), StateValue("value", shape)
 
     def step_table(self, rows: int) -> Tensor | None:
-        """Return constants ``(rows, n)`` that an exported decoding step looks up by position, or None."""
+        """Return constants ``(rows, n)`` of exported decoding steps, one row per position, or None."""
         return None
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> AttentionState:
-        """Create the decoding state of an exported step. ``row`` is its row of :meth:`step_table`."""
+        """Create the decoding state of an exported step. ``row`` is row ``position`` of :meth:`step_table`."""
         return KeysValues(*tensors)
 
 

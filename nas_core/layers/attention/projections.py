@@ -72,7 +72,7 @@ class ElasticSelfAttention(nn.Module):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
     def select(self, embed_dim: int, heads: int, qkv_dim: int | None = None) -> SelfAttentionWeights:
-        """Return the weights of these sizes. ``qkv_dim`` is Q; None means the full width."""
+        """Return the weights of these sizes. ``qkv_dim`` is the query width over all heads, by default the largest."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
         in_proj = _first_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, used)
         out_proj = self.out_proj.select(used, embed_dim)
@@ -81,7 +81,11 @@ class ElasticSelfAttention(nn.Module):
 
 
 class ElasticCrossAttention(nn.Module):
-    """Input and output projections of encoder-decoder attention."""
+    """Input and output projections of encoder-decoder attention.
+
+    Args:
+        memory_dim: largest width of the encoder output.
+    """
 
     def __init__(self, embed_dim: int, memory_dim: int, qkv_dim: int, kind: AttentionKind = SOFTMAX) -> None:
         super().__init__()

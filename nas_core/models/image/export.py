@@ -12,7 +12,7 @@ from nas_core.space.image import static_image_space
 
 
 class ImageModel(nn.Module):
-    """Module from images ``(B, channels, height, width)`` to logits, or to features without a classifier."""
+    """Module from images ``(B, channels, height, width)`` to logits, or to features if there is no classifier."""
 
     def __init__(self, net: VisionNet, architecture: Architecture) -> None:
         super().__init__()

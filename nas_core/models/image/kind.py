@@ -29,7 +29,7 @@ _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 
 def image_graph(architecture: Architecture) -> Graph:
-    """Return the graph with ``3 + 2 * layers`` nodes and ``attributes`` ``(N, 7)``."""
+    """Return the graph with ``3 + 2 * layers`` nodes and :data:`ATTRIBUTES` ``(N, 7)``."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     grid = token_grid(architecture)
     nodes: list[tuple[str, tuple[int, ...]]] = [

@@ -24,7 +24,7 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
 
 
 def flops(architecture: Architecture, length: int | None = None, vocab: int = 0) -> int:
-    """Count FLOPs for ``length`` tokens, by default ``context_length``."""
+    """Count FLOPs for ``length`` tokens, by default ``context_length``, and an output of ``vocab`` words."""
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab

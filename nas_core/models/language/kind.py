@@ -25,7 +25,7 @@ GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_fee
 
 
 def language_graph(architecture: Architecture) -> Graph:
-    """Return the graph with ``2 + 2 * layers`` nodes and ``attributes`` ``(N, 5)``."""
+    """Return the graph with ``2 + 2 * layers`` nodes and :data:`ATTRIBUTES` ``(N, 5)``."""
     width, context = architecture.number("embed_dim"), architecture.number("context_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", (width, 0, 0, 0, context))]
     for layer in transformer_layers(architecture):

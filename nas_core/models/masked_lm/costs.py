@@ -14,7 +14,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, netwo
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Count the parameters of the static network."""
+    """Count the parameters of the static network, without embeddings if ``vocabulary`` is 0."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
@@ -34,7 +34,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
 
 
 def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> int:
-    """Count FLOPs for one sequence, by default of ``sequence_length`` tokens."""
+    """Count FLOPs for ``length`` tokens, by default ``sequence_length``, and an output of ``vocabulary`` words."""
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)

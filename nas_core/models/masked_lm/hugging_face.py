@@ -116,7 +116,7 @@ def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None =
 
 
 def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
-    """Return the tensors of ``model.safetensors`` by name."""
+    """Return the tensors of a BERT model by their names in ``transformers``."""
     width = subnet.embedding.shape[1]
     embeddings = {
         "word_embeddings.weight": subnet.embedding,

@@ -23,7 +23,7 @@ GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encod
 
 
 def masked_lm_graph(architecture: Architecture) -> Graph:
-    """Return the graph with ``2 + 2 * layers`` nodes and ``attributes`` ``(N, 5)``."""
+    """Return the graph with ``2 + 2 * layers`` nodes and :data:`ATTRIBUTES` ``(N, 5)``."""
     width, length = network_width(architecture), architecture.number("sequence_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):

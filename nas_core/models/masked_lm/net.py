@@ -208,7 +208,7 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a randomly initialised sequence classifier, or replace the one with this name."""
+        """Add a random sequence classifier with ``inner`` hidden units (default: C), or replace that with this name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
         others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))

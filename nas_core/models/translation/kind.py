@@ -85,7 +85,7 @@ def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 
 def translation_graph(architecture: Architecture) -> Graph:
-    """Return the graph with ``3 + 2 * encoder layers + 3 * decoder layers`` nodes and ``attributes`` ``(N, 5)``."""
+    """Return the graph with ``3 + 2 * encoder layers + 3 * decoder layers`` nodes and :data:`ATTRIBUTES` ``(N, 5)``."""
     kinds, ops = _kinds(), list[int]()
     names, by_place = _named(kinds), _by_place(kinds)
     numbers: list[tuple[int, ...]] = []

@@ -128,7 +128,7 @@ class LayerMemory(NamedTuple):
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
-        """Project the outputs of ``reads`` encoder layers, concatenated along the sequence."""
+        """Project the outputs of ``reads`` encoder layers, concatenated to ``output`` ``(B, reads * S, C)``."""
         pair = cross_keys_values(output, weights)
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
@@ -227,6 +227,9 @@ class TranslationNet(nn.Module):
     """Encoder-decoder transformer for search spaces with HAT's genes.
 
     Call ``encode``, then ``decode`` for all target positions at once, or ``start`` and ``step`` for one at a time.
+
+    Args:
+        reference_widths: encoder and decoder width for positions and dropout scale. Default: the largest.
     """
 
     reference_widths: Tensor
@@ -377,7 +380,7 @@ class TranslationNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embedding_scale(self, side: int, table: Tensor) -> float:
-        """Return the factor of source (0) or target (1) embeddings."""
+        """Return the factor of source (0) or target (1) embeddings, by default ``sqrt(C)``."""
         fixed = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 

@@ -38,8 +38,8 @@ def depth_order(
     Args:
         sides: number of layers of each side.
         loss: function from the layers of each side to the loss of the network.
-        recovered: like ``loss``, after a few updates. Used for at most :data:`MOST_RECOVERED` layers if each loss rises
-            by more than :data:`BROKEN`.
+        recovered: like ``loss``, after a few updates. Used for at most :data:`MOST_RECOVERED` layers if each removal
+            raises the loss of the whole network by more than :data:`BROKEN`.
         shallowest: smallest number of layers of each side. Default: 1.
     """
     most = math.inf if recovered is None else loss({}) + BROKEN

@@ -11,8 +11,8 @@ from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
     """Copy the weights of ``plain`` into ``mixed``, the same network with experts.
 
-    Experts are the trained weights plus noise. The last layer of routers is 0, so that the noise cancels out and each
-    architecture has the trained weights.
+    Experts are the trained weights plus noise of relative size ``spread``. The last layer of routers is 0, so that the
+    noise cancels out.
     """
     # The noise gives routers a gradient. Left factors of low-rank experts are zero.
     state, target = plain.state_dict(), mixed.state_dict()

@@ -19,7 +19,7 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the attention types that are possible at each of ``places``."""
+    """Return the attention types in ``kinds`` that each of ``places`` supports."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention is {', '.join(kinds)}; add softmax, the attention of the trained network")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]

@@ -34,7 +34,7 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
 
 
 def along(axis: Axis, part: Part, tensor: Tensor, order: Tensor) -> Tensor:
-    """Return indices into the dimension of ``part`` in its ``tensor``, for an order of the axis."""
+    """Return indices that sort dimension ``part.dim`` of ``tensor`` by the order ``(size,)`` of axis entries."""
     length = tensor.shape[part.dim] // part.blocks
     unit = length // axis.size
     numbers = order[:, None] * unit + torch.arange(unit)

@@ -17,9 +17,10 @@ def is_auto(space: str) -> bool:
 
 
 def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return the space of ``auto``, ``auto:GENE,GENE`` or ``attention``.
+    """Return the space that a value of ``--space`` names.
 
     Args:
+        space: ``auto``, ``auto:GENE,GENE`` (choices of these genes and of attention) or ``attention``.
         around: function that builds the space of ``auto``.
     """
     if space == ATTENTION:

@@ -61,7 +61,7 @@ class CacheSettings:
         return sum(width * kind.itemsize for width, kind in self.files().values())
 
     def files(self) -> dict[str, tuple[int, np.dtype[Any]]]:
-        """Return numbers per row and dtype of each file."""
+        """Return (numbers per row, dtype) by file name."""
         word_type = np.dtype("<u2") if self.words <= 1 << 16 else np.dtype("<i4")
         return {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, word_type)}
 
@@ -84,7 +84,7 @@ def digest_of(parts: Iterable[np.ndarray]) -> str:
 
 
 class TeacherCache:
-    """Folder with the most probable words of each row of each sample.
+    """Folder with the teacher's most probable words (or classes) for each row (prediction) of each sample.
 
     Args:
         folder: new or empty folder, or a cache with the same settings and samples.

@@ -73,7 +73,7 @@ def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
 
 
 def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the probabilities of logits ``features @ table.T``."""
+    """Return the probabilities of logits ``features @ table.T``, from ``(N, C)`` and ``(V, C)``."""
     kind = product_type(features)
     exact = torch.promote_types(kind, torch.float32)
     with torch.no_grad(), without_autocast(features):
@@ -87,7 +87,7 @@ def projected_probabilities(features: Tensor, table: Tensor, temperature: float 
 
 
 def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of logits ``features @ table.T``."""
+    """Return the ``k`` most probable words of logits ``features @ table.T``, from ``(N, C)`` and ``(V, C)``."""
     kind = product_type(features)
     with torch.no_grad(), without_autocast(features):
         features, table = features.to(kind), table.to(kind)

@@ -22,12 +22,17 @@ NORMALIZE = ("denominator", "rms", "layer")
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
-    """Return the dtype of sums: float64 for float64 inputs, otherwise float32."""
+    """Return the dtype of sums over keys: float64 for float64 inputs, otherwise float32."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """Normalise weighted sums of values ``(..., D)`` with the sums of weights ``(..., 1)``."""
+    """Normalise weighted sums of values ``(..., D)``.
+
+    Args:
+        weights: sums of weights ``(..., 1)``, for ``denominator``.
+        normalize: one of :data:`NORMALIZE`.
+    """
     if normalize == "denominator":
         assert weights is not None
         return sums / weights.clamp(min=eps)
@@ -60,7 +65,7 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
 
 def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Return positions and maximum length if the maximum length is each sequence's number of tokens.
+    """Return token positions, and each sequence's number of tokens as maximum length.
 
     Returns:
         ``(T,)`` and T without a mask, otherwise ``(B, T)`` and ``(B, 1)``.
