@@ -45,7 +45,7 @@ def image_batches(folder: Path, data: Path | str | None, subset: str, count: int
         processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except DAMAGED as error:
         raise CheckpointError(
-            f"{folder} has no usable image processor ({reason(error)}); copy its file into it"
+            f"{folder} has no usable image processor ({reason(error)}); copy preprocessor_config.json into the folder"
         ) from None
     chosen, batches = files[:: -(-len(files) // count)], list[dict[str, Tensor]]()
     for first in range(0, len(chosen), BATCH):

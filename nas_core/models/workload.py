@@ -39,7 +39,7 @@ class Convertible(Protocol):
 
 
 class OnePassWorkload:
-    """Latency workload of a network with constant inputs, in one part ``network``."""
+    """Workload that times one forward pass with constant inputs, as a single part named ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()

@@ -75,7 +75,10 @@ class Choice:
         """Create a choice from one list of options, or from one list per layer.
 
         Args:
+            per: depth gene if the choice is made for each layer.
             layers: number of layers if ``per`` is set. A single list applies to all.
+            codes: option -> number in encodings, see :attr:`codes`.
+            scale: divisor in encodings, see :attr:`scale`.
         """
         nested = [isinstance(option, list | tuple) for option in options]
         if any(nested) and not all(nested):
