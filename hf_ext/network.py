@@ -46,7 +46,7 @@ class Subnet(NamedTuple):
 
 
 class ElasticModel(nn.Module):
-    """Supernet of a trained encoder, the largest network of ``space``.
+    """Supernet of a trained model, the largest network of ``space``.
 
     Args:
         layer_order: indices of layers, most important first; shallow subnets keep the most important layers. By
