@@ -53,7 +53,10 @@ def split_of(task: Any, split: str) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise DataError(wrong_input(error) or f"split {split!r} cannot be read ({error})") from None
+        raise DataError(
+            wrong_input(error)
+            or f"split {split!r} of {options_of(task).data} cannot be read ({error}); run fairseq-preprocess again"
+        ) from None
     return task.dataset(split)
 
 

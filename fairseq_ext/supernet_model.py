@@ -122,7 +122,8 @@ class SupernetModel(SubnetHolder[Weights]):
         expected = self.state_dict()  # type: ignore[attr-defined]
         if not any(name.startswith("net.") for name in state):
             raise CheckpointError(
-                f"the checkpoint contains another kind of model; expected a model of --arch {self.trained_by}"
+                "the checkpoint has no weights of a nas-ext network (net.*); give a checkpoint of --arch"
+                f" {self.trained_by}"
             )
         mismatches = [
             f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hf_ext.network import ElasticEncoder
+    from hf_ext.network import ElasticModel
     from hf_ext.supernet import HuggingFaceSupernet
     from hf_ext.trainer import SupernetTrainer
 
 __all__ = [
-    "ElasticEncoder",
+    "ElasticModel",
     "HuggingFaceSupernet",
     "SupernetTrainer",
 ]

@@ -54,7 +54,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         )
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
-            raise CheckpointError(f"{folder} holds an encoder made a decoder ({name} in {CONFIG}); expected an encoder")
+            raise CheckpointError(
+                f"{folder} holds a decoder ({name} is {config[name]} in {CONFIG}); expected an encoder, with {name}"
+                " false"
+            )
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise CheckpointError(
             f"{folder} has position_embedding_type {config['position_embedding_type']!r}; expected 'absolute'"
@@ -84,13 +87,18 @@ def read_model(folder: Path) -> PreTrainedModel:
         ) from None
     if not type(model).__name__.endswith(classes := FAMILIES[settings["model_type"]].classes):
         raise CheckpointError(
-            f"{folder} holds a {type(model).__name__}, which has no elastic form; expected ..{' or ..'.join(classes)}"
+            f"{folder} holds a {type(model).__name__}, which cannot be converted to a supernet; expected a class whose"
+            f" name ends with {' or '.join(classes)}"
         )
     if not isinstance(getattr(config, "image_size", 0), int) or not isinstance(getattr(config, "patch_size", 0), int):
-        raise CheckpointError(f"{folder} has images or patches that are not square; expected one number for each")
+        raise CheckpointError(
+            f"{folder / CONFIG} has image_size {getattr(config, 'image_size', None)} and patch_size"
+            f" {getattr(config, 'patch_size', None)}; expected integers: give a model with square images and patches"
+        )
     if len({*(getattr(config, "layer_types", None) or ())}) > 1:
         raise CheckpointError(
-            f"{folder} has layers of different attention (layer_types in {CONFIG}); expected equal ones"
+            f"{folder} has layers with different types of attention (layer_types in {CONFIG}), which supernets do not"
+            " support; give a model with one type in all layers"
         )
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(

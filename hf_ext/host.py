@@ -25,9 +25,9 @@ class HuggingFaceHost(Host):
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
         _check_package()
-        from hf_ext.trained import TrainedEncoder
+        from hf_ext.trained import TrainedModel
 
-        return TrainedEncoder(checkpoint, **options)
+        return TrainedModel(checkpoint, **options)
 
 
 def _check_package() -> None:

@@ -33,13 +33,15 @@ def image_batches(folder: Path, data: Path | str | None, subset: str, count: int
     files = sorted(file for file in root.glob("*/*") if file.suffix.lower() in (".png", ".jpg", ".jpeg"))
     if data is None or not files:
         raise DataError(
-            f"no images {root}/CLASS/*.png; give a folder with train and valid, each with a folder per class"
+            f"there are no images {root}/CLASS/*.png or .jpg; give a folder with train and valid, each with one folder"
+            " of images per class, as --data"
         )
     names = sorted({file.parent.name for file in files})
     numbers = config.label2id if set(names) <= {*config.label2id} else dict(zip(names, range(len(names)), strict=True))
     if numbers is not config.label2id and len(names) != config.num_labels:
         raise DataError(
-            f"{root} has {len(names)} classes, the model {config.num_labels}; name the folders as in id2label"
+            f"{root} has {len(names)} class folders, but the model has {config.num_labels} classes; name the folders as"
+            " in id2label of its config.json"
         )
     try:
         processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)

@@ -145,7 +145,8 @@ class _LlamaKind(ModelKind):
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
         raise ConfigError(
-            "decoders of Llama's family have no export here; extract one, and export its folder elsewhere"
+            "decoders of Llama's family cannot be exported by nas-ext; run 'nas-ext extract', and export the extracted"
+            " folder with another tool for models of transformers"
         )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:

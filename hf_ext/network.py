@@ -45,8 +45,8 @@ class Subnet(NamedTuple):
     """Indices of the supernet's layers that the subnet has."""
 
 
-class ElasticEncoder(nn.Module):
-    """Supernet of a trained encoder, the largest network of ``space``.
+class ElasticModel(nn.Module):
+    """Supernet of a trained model, the largest network of ``space``.
 
     Args:
         layer_order: indices of layers, most important first; shallow subnets keep the most important layers. By
@@ -235,13 +235,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def read_supernet(folder: Path) -> ElasticEncoder:
+def read_supernet(folder: Path) -> ElasticModel:
     """Load the supernet of a folder."""
     settings = read_settings(folder)
     space = space_from_dict(settings.get("space"), str(folder / SETTINGS))
     model = read_model(folder)
     try:
-        network = ElasticEncoder(model, space, list(settings["layer_order"]), list(settings["channels"]))
+        network = ElasticModel(model, space, list(settings["layer_order"]), list(settings["channels"]))
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
     if space.largest() != Architecture(genes_of(model)):
@@ -279,28 +279,28 @@ def _axis(name: str, size: int, parts: Sequence[Part], tensors: Mapping[str, Ten
 
 
 def _of_module(axis: Axis) -> Axis:
-    # The model is the attribute `model` of ElasticEncoder.
+    # The model is the attribute `model` of ElasticModel.
     parts = tuple(
         part if part.name == "channels" else Part(f"model.{part.name}", part.dim, part.blocks) for part in axis.parts
     )
     return Axis(axis.name, axis.size, parts, axis.unit, tuple(f"model.{name}" for name in axis.read_by))
 
 
-class EncoderForm:
-    """Implementation of :class:`nas_core.models.elastic.ElasticForm` for :class:`ElasticEncoder`."""
+class ModelForm:
+    """Implementation of :class:`nas_core.models.elastic.ElasticForm` for :class:`ElasticModel`."""
 
-    def sides(self, net: ElasticEncoder) -> dict[str, int]:
+    def sides(self, net: ElasticModel) -> dict[str, int]:
         return {"": net.depth}
 
-    def axes(self, net: ElasticEncoder) -> tuple[Axis, ...]:
+    def axes(self, net: ElasticModel) -> tuple[Axis, ...]:
         return net.axes()
 
-    def running(self, net: ElasticEncoder, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
+    def running(self, net: ElasticModel, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
         return net.subnet(subnet.sizes, sorted(kept[""])) if "" in kept else subnet
 
-    def set_order(self, net: ElasticEncoder, order: Mapping[str, Sequence[int]]) -> None:
+    def set_order(self, net: ElasticModel, order: Mapping[str, Sequence[int]]) -> None:
         if "" in order:
             net.layer_order = check_order(tuple(order[""]), net.depth)
 
 
-FORM = EncoderForm()
+FORM = ModelForm()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import MOST, image_batches
-from hf_ext.network import ElasticEncoder, features_of, read_settings, read_supernet
+from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
 from hf_ext.texts import agreement, batches_of, feature_loss, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
@@ -52,26 +52,26 @@ class HuggingFaceSupernet(Supernet):
     ) -> None:
         self.folder, self.device = Path(folder), usable_device(device)
         self._settings = read_settings(self.folder)
-        self.encoder: ElasticEncoder = read_supernet(self.folder).to(self.device)
-        self.space = self.encoder.space
+        self.elastic: ElasticModel = read_supernet(self.folder).to(self.device)
+        self.space = self.elastic.space
         self._data, self._subset, self._count = data or self._settings.get("data"), valid_subset, valid_sentences
         self._evaluate = evaluate
         self._evaluated: list[dict[str, Tensor]] | None = None
         self._teacher: Tensor | None = None
-        self.head = head_of(self.encoder.model)
+        self.head = head_of(self.elastic.model)
         self.units = {"loss": "nats"} if self.head else {}
-        config = self.encoder.model.config
+        config = self.elastic.model.config
         sizes = (
             {"classes": config.num_labels, "channels": config.num_channels}
             if self.head == "image"
             else {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
         )
-        self.task = {"kind": self.encoder.family.kind, **sizes}
+        self.task = {"kind": self.elastic.family.kind, **sizes}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Tensor]]:
-        config = self.encoder.model.config
+        config = self.elastic.model.config
         if self._evaluated is None and self.head == "image":
             self._evaluated = image_batches(
                 self.folder, self._data, self._subset, self._count or MOST, config, self.device
@@ -83,9 +83,9 @@ class HuggingFaceSupernet(Supernet):
         return self._evaluated
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        subnet = self.encoder.select(self.space.validate(architecture))
+        subnet = self.elastic.select(self.space.validate(architecture))
         if self._evaluate is not None:
-            metrics = dict(self._evaluate(self.encoder.static_model(subnet)))
+            metrics = dict(self._evaluate(self.elastic.static_model(subnet)))
             if "loss" not in metrics:
                 raise ConfigError(
                     f"evaluate returned the metrics {', '.join(metrics) or 'none'}; expected 'loss' among them"
@@ -94,7 +94,7 @@ class HuggingFaceSupernet(Supernet):
         batches, outputs = self.batches(), []
         with torch.no_grad():
             for index, batch in enumerate(batches):
-                output = self.encoder(subnet, batch, training=False)
+                output = self.elastic(subnet, batch, training=False)
                 if self.head:
                     labels = batch["labels"][:, 1:] if self.head == "causal" else batch["labels"]
                     count = labels.ne(-100).sum()
@@ -142,8 +142,8 @@ class HuggingFaceSupernet(Supernet):
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         """Save a subnet as a folder for ``AutoModel.from_pretrained``; return its number of parameters."""
-        subnet = self.encoder.select(self.space.validate(architecture))
-        width, trained = subnet.sizes["hidden_size"], self.encoder.model.config.hidden_size
+        subnet = self.elastic.select(self.space.validate(architecture))
+        width, trained = subnet.sizes["hidden_size"], self.elastic.model.config.hidden_size
         modules = _modules(self.folder) if width != trained else {}
         others = [kind for kind in modules.values() if not kind.endswith(("Transformer", "Pooling", "Normalize"))]
         if others:
@@ -152,7 +152,7 @@ class HuggingFaceSupernet(Supernet):
                 " networks of the trained width (--space auto:layers,ffn_dim)"
             )
         with new_folder(Path(path)) as folder:
-            model = self.encoder.static_model(subnet)
+            model = self.elastic.static_model(subnet)
             save_model(model, folder)
             copy_companions(self.folder, folder)
             for place, kind in modules.items():
@@ -167,17 +167,17 @@ class HuggingFaceSupernet(Supernet):
 
     @property
     def network(self) -> Any:
-        return self.encoder
+        return self.elastic
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
         """Return the loss of the head; without a head, the distance from the largest network's features."""
-        subnet = self.encoder.select(self.space.validate(architecture))
+        subnet = self.elastic.select(self.space.validate(architecture))
         with torch.enable_grad():
-            output = self.encoder(subnet, batch, training=False)
+            output = self.elastic(subnet, batch, training=False)
         if self.head:
             return output.loss  # type: ignore[no-any-return]
         with torch.no_grad():
-            largest = self.encoder(self.encoder.select(self.space.largest()), batch, training=False)
+            largest = self.elastic(self.elastic.select(self.space.largest()), batch, training=False)
         return feature_loss(features_of(output), features_of(largest), batch["attention_mask"])
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import image_batches
-from hf_ext.network import FORM, ElasticEncoder, Subnet, features_of, genes_of
+from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of
 from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, ConfigError, SpaceError
@@ -45,7 +45,7 @@ def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
     return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
 
 
-class TrainedEncoder:
+class TrainedModel:
     """Trained model of ``transformers``, to be converted to a supernet.
 
     Args:
@@ -74,7 +74,7 @@ class TrainedEncoder:
         genes = genes_of(model)
         self.space = self._space(space, genes)
         self._original = copy.deepcopy(model).to(self.device).eval()
-        self.net = ElasticEncoder(model, self.space).to(self.device).eval()
+        self.net = ElasticModel(model, self.space).to(self.device).eval()
         self._batches: list[dict[str, Tensor]] | None = None
         if calibrate:
             self.calibration(1)

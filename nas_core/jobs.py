@@ -56,7 +56,10 @@ def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any
     except NasExtError:
         raise
     except Exception as error:
-        raise NasExtError(f"a worker process could not open its data: {Failure.of(error).reason}") from error
+        raise NasExtError(
+            f"a worker process could not load its inputs, such as supernet and data ({Failure.of(error).reason}); fix"
+            " the cause and start again"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

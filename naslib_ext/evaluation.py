@@ -99,7 +99,10 @@ def evaluate(
         _, *results = evaluator.evaluate()
         one_query_ms = _one_by_one(evaluator, labelled, api)
     if any("mae" not in row or not np.isfinite(row["mae"]) for row in results):
-        raise NasExtError("NASLib's evaluator returned NaN metrics, since an exception was raised and hidden in it")
+        raise NasExtError(
+            "NASLib's evaluator returned NaN metrics and hid the exception; check that the predictor returns a finite"
+            " number for each architecture"
+        )
     return [
         {
             **{name: _number(row[name]) for name in KEPT},

@@ -51,7 +51,7 @@ class JpegFile:
             raise DataError(
                 f"{path} has {len(self.labels)} labels, {self.classes} classes, {len(self.offset)} offsets and"
                 f" {len(self.data)} bytes; expected labels from 0 to {self.classes - 1}, {len(self.labels) + 1}"
-                f" offsets, and a last offset of {len(self.data)}"
+                f" offsets, and a last offset of {len(self.data)}; create the file again"
             )
 
     def __len__(self) -> int:

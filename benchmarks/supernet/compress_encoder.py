@@ -52,15 +52,15 @@ class Job:
 
     def families(self) -> dict[str, Path]:
         """Return the supernet, and a supernet whose shallower networks keep every second layer."""
-        from hf_ext.trained import TrainedEncoder
+        from hf_ext.trained import TrainedModel
         from nas_core.supernet.elastic.conversion import convert
 
         folders = {name: self.work / name.replace(" ", "_") for name in (CHOSEN, EVERY_SECOND)}
         if not folders[CHOSEN].exists():
-            trained = TrainedEncoder(self.model, str(self.data), SPACE, calibrate=4)
+            trained = TrainedModel(self.model, str(self.data), SPACE, calibrate=4)
             convert(trained, folders[CHOSEN], importance_by="activation", calibrate=4)
         if not folders[EVERY_SECOND].exists():
-            trained = TrainedEncoder(self.model, str(self.data), SPACE)
+            trained = TrainedModel(self.model, str(self.data), SPACE)
             depth = trained.net.depth
             trained.form.set_order(trained.net, {"": (*range(0, depth, 2), *range(1, depth, 2))})
             trained.save(folders[EVERY_SECOND], trained.net)
@@ -86,7 +86,7 @@ class Job:
             for units in supernet.space.choice("ffn_dim").options[0]
         ]
         shallow = Architecture({**largest, "layers": -(-largest.number("layers") // 2)})
-        models = {a.key: supernet.encoder.static_model(supernet.encoder.select(a)) for a in grid}
+        models = {a.key: supernet.elastic.static_model(supernet.elastic.select(a)) for a in grid}
         every_second = opened[EVERY_SECOND].encoder
         models[EVERY_SECOND] = every_second.static_model(every_second.select(shallow))
         times = timed(models, repeats)
@@ -147,7 +147,7 @@ def report(job: Job, seeds: int, repeats: int, sentences: int, threads: int, out
         folder = job.trained(name, architecture, int(key["seed"])) if key["updates"] else job.families()[name]
         agreements = {}
         for test, supernet in tests.items():  # the trained model's embeddings are computed once
-            supernet.encoder = read_supernet(folder)
+            supernet.elastic = read_supernet(folder)
             agreements[test] = supernet.evaluate(architecture)["spearman"]
         sizes = {gene: architecture.number(gene) for gene in ("layers", "ffn_dim")}
         return {**sizes, "relative_latency": shares[name], **agreements}

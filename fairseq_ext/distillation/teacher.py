@@ -261,8 +261,8 @@ def check_one_origin(student: Any, teacher: Any, path: str) -> None:
     need = "--distill-hidden and --distill-attention need a teacher and a student from the same 'nas-ext elastic' file"
     if not (hasattr(teacher, "active_subnet") and hasattr(student, "active_subnet")):
         raise ConfigError(
-            f"{need}, but --teacher {path} or the student is a model of fairseq; leave these options out, or give the"
-            " supernet that was converted from the model as --teacher"
+            f"{need}, but --teacher {path} or the student is a model of fairseq; leave these options out, or convert"
+            " the model with 'nas-ext elastic', and start teacher and student from that file"
         )
     origins = [getattr(model.args, "converted", None) for model in (student, teacher)]
     initial = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]

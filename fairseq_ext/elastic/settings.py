@@ -157,7 +157,7 @@ def _sizes(args: Namespace, side: str, path: Path) -> tuple[int, int, int, int]:
     layers, width, hidden, heads = (int(getattr(args, f"{side}_{name}")) for name in names)
     if min(layers, width, hidden, heads) < 1 or width % heads:
         description = f"{layers} layers of {width} channels, {hidden} hidden units and {heads} heads"
-        raise _no_form(path, description, "layers whose heads share the channels")
+        raise _no_form(path, description, "numbers above 0, and channels divisible by the number of heads")
     return layers, width, hidden, heads
 
 

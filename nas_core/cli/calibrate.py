@@ -58,7 +58,9 @@ def command(
     settings = evaluation_settings(data, valid_subset, valid_sentences)
     fingerprints = [file_digest(path) for path in supernet]
     if len(set(fingerprints)) < len(fingerprints):
-        raise ConfigError("a supernet is given twice; give each checkpoint once")
+        raise ConfigError(
+            f"two of the supernets {', '.join(map(str, supernet))} are the same file or copies; give each supernet once"
+        )
     opened = [open_supernet(path, **settings, device=device) for path in supernet]
     space = opened[0].space
     for path, further in zip(supernet, opened, strict=True):

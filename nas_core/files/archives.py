@@ -43,9 +43,9 @@ def check_archive(path: str | Path, complete: bool = True) -> None:
     state = Path(path).stat()
     # torch does not compress
     if declared > 2 * state.st_size + _SLACK or pickled > _PICKLE:
-        raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
+        raise ValueError(f"its zip entries declare {declared} bytes, more than a checkpoint of this size can hold")
     if complete and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
-        raise ValueError(f"its record {record} does not match its checksum; copy the file again")
+        raise ValueError(f"zip entry {record} does not match its checksum; copy the file again")
 
 
 @functools.lru_cache(maxsize=16)

@@ -66,7 +66,7 @@ def _one_line_error(name: str) -> Iterator[None]:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ConfigError(
-            f"part {name!r} of the pass cannot be recorded as a CUDA graph ({reason}); measure without CUDA graphs"
+            f"part {name!r} of the forward pass cannot be recorded as a CUDA graph ({reason}); leave out cuda_graphs"
         ) from error
 
 

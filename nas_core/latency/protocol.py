@@ -86,7 +86,8 @@ def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:
         raise ConfigError(
-            f"the measurements have no valid setting {error}; collect them again and fit the model to them"
+            f"the timing settings stored with the measurements are invalid ({type(error).__name__}: {error}); measure"
+            " again, and fit the latency model to the new measurements"
         ) from None
 
 

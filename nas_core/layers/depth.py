@@ -23,5 +23,7 @@ def kept_layers(layers: Iterable[Layer], depth: int, order: Sequence[int] = ()) 
 def check_order(order: Sequence[int], layers: int, side: str = "layers") -> tuple[int, ...]:
     """Raise ``ConfigError`` unless ``order`` is empty or contains each layer index once."""
     if order and sorted(order) != list(range(layers)):
-        raise ConfigError(f"the order of {side} is {list(order)}; expected each number from 0 to {layers - 1} once")
+        raise ConfigError(
+            f"the order of {side} by importance is {list(order)}; expected each index from 0 to {layers - 1} once"
+        )
     return tuple(order)

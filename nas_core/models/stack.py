@@ -101,7 +101,10 @@ class TokenStack(nn.Module):
         width = state_dict.get(prefix + "reference_width")
         if width is not None:
             if width.ndim:
-                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}; expected one number")
+                raise CheckpointError(
+                    f"tensor {prefix}reference_width of the checkpoint has shape {tuple(width.shape)}; expected one"
+                    " number; give an undamaged copy"
+                )
             self.positions.resize(int(width))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 

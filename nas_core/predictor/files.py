@@ -45,7 +45,7 @@ def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.i
     if held_out.sum() < LEAST or (~held_out).sum() < LEAST:
         raise DataError(
             f"got {len(graphs)} graphs, {len(order)} of them different, of which {held_out.sum()} are held out;"
-            f" expected at least {LEAST} on both sides: give more records, or --holdout 0 to hold out none"
+            f" expected at least {LEAST} held-out and {LEAST} training graphs: give more records, or --holdout 0"
         )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 

@@ -81,7 +81,7 @@ def check_readable(space: SearchSpace) -> ModelKind:
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(
-            f"no registered type of network has space {space.name!r}, so its architectures have no graphs; use a ranker"
-            " on genes"
+            f"no registered type of network has space {space.name!r}, so its architectures cannot be read as graphs;"
+            " give ranker gaussian-process or boosted, which use genes"
         )
     return kind

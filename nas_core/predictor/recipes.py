@@ -47,9 +47,9 @@ class Recipe:
         check_fields(self, "a predictor", _RANGES)
         if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
-                f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
-                " of a predictor; expected members >= 1 with statistics below 1, or members 0 with statistics 1, and"
-                " processes or trees"
+                f"a predictor has members {self.members}, statistics {self.statistics}, processes {self.processes},"
+                f" trees {self.trees}; expected members 0 if statistics is 1, otherwise 1 or more, and processes or"
+                " trees above 0"
             )
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(

@@ -196,7 +196,7 @@ class Trainer:
         return self.done == self.total
 
     def check(self) -> None:
-        """Raise a ConfigError if a weight is not finite."""
+        """Raise a ConfigError if the training diverged: a weight of the network is NaN or infinite."""
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise self._diverged("a weight is not finite")
 

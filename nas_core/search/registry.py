@@ -56,7 +56,8 @@ def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = 
         sized = STRATEGIES.get(name).settings_for(evaluations)
         if both := [name for name in sized if name in settings]:
             raise ConfigError(
-                f"{' and '.join(both)} of strategy {name} would follow from evaluations={evaluations}; leave one out"
+                f"evaluations={evaluations} already sets {' and '.join(both)} of strategy {name}; give only"
+                f" evaluations, or only {' and '.join(both)}"
             )
         settings = {**sized, **settings}
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")

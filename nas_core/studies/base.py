@@ -119,7 +119,7 @@ class Study(ABC):
 def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
     """Open supernets, named by their files, or by folders if files have equal names."""
     if len({real_path(path) for path in checkpoints}) < len(checkpoints):
-        raise ConfigError("a checkpoint is given twice; give each checkpoint once")
+        raise ConfigError(f"two of the checkpoints {', '.join(map(str, checkpoints))} are the same; give each once")
     names = [path.stem for path in checkpoints]
     if len(set(names)) < len(names):
         names = [real_path(path).parent.name for path in checkpoints]
@@ -203,7 +203,10 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
             except ArchitectureError as error:
                 raise ArchitectureError(f"{path}: {error}") from None
         if len(named) < len(config.arch):
-            raise ConfigError("two architecture files have the same name, which tables would show twice; rename one")
+            raise ConfigError(
+                f"two of the architecture files {', '.join(map(str, config.arch))} have the same name, which tables"
+                " would show twice; rename one"
+            )
     else:
         named = {"smallest": space.smallest(), "middle": middle(space), "largest": space.largest()}
         others = drawn(space, config.random, config.seed, without=list(named.values()))
@@ -213,7 +216,10 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
         if architecture not in distinct.values():
             distinct[name] = architecture
     if len(distinct) < at_least:
-        raise ConfigError(f"got {len(distinct)} different architectures; expected at least {at_least}; give more")
+        raise ConfigError(
+            f"got {len(distinct)} different architectures; expected at least {at_least}: give more files as arch, or a"
+            " larger number as random"
+        )
     return distinct
 
 

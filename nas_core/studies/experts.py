@@ -137,8 +137,8 @@ class RouterConfig(_Config):
         super().__post_init__()
         if NONE in self.kind:
             raise ConfigError(
-                f"kind {NONE} has no router; leave it out, or compare numbers of experts with 'nas-ext lab study"
-                " experts'"
+                f"setting kind contains {NONE!r}, a network without experts and router; leave it out, or compare"
+                " numbers of experts with 'nas-ext lab study experts'"
             )
 
 

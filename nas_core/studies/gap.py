@@ -171,7 +171,10 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
         )
     for values, kind in ((first, "inherited"), (second, "standalone")):
         if not np.isfinite(values).all():
-            raise DataError(f"an {kind} quality is {values[~np.isfinite(values)][0]}; expected finite numbers")
+            raise DataError(
+                f"the {kind} quality of a network is {values[~np.isfinite(values)][0]}, expected a finite number; leave"
+                " the network out"
+            )
         if len(set(values.tolist())) == 1:
             raise DataError(
                 f"all {len(values)} {kind} qualities are {values[0]:g} and cannot be ranked; give networks that differ"

@@ -46,5 +46,5 @@ def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str
 
 def _extremes(space: SearchSpace, how: str) -> tuple[Architecture, Architecture]:
     if how not in EXTREMES:
-        raise unknown_choice("smallest and largest architecture", how, EXTREMES)
+        raise unknown_choice("definition of smallest and largest architecture", how, EXTREMES)
     return hat_extremes(space) if how == "hat" else (space.smallest(), space.largest())

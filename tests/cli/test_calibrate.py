@@ -184,7 +184,7 @@ def test_several_supernets(
     journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     assert len(supernet.evaluated) == 10 + 2 * len(journal)
     assert calibrate("--supernet", str(tmp_path / "checkpoint.pt"), "--trained", str(trained), "--force") == 2
-    assert "a supernet is given twice" in capsys.readouterr().err
+    assert "give each supernet once" in capsys.readouterr().err
 
 
 def test_what_others_evaluate_is_estimated_too() -> None:

@@ -74,7 +74,7 @@ def test_options_of_training(arguments, corpus, trained, tmp_path):
 def test_files_that_are_no_checkpoints(arguments, corpus, broken, architecture_file, tmp_path, name):
     before, path = content(broken), broken / f"{name}.pt"
     done = run("train", *arguments, "--restore-file", path, "--max-update", 1, "--save-dir", tmp_path)
-    assert_one_line(done, "another kind of model" if name == "foreign" else f"{name}.pt")
+    assert_one_line(done, "no weights of a nas-ext network" if name == "foreign" else f"{name}.pt")
     assert content(broken) == before and not list(tmp_path.iterdir())
     if name != "foreign":
         assert_one_line(run("generate", corpus, "--path", path, *DECODING), f"{name}.pt")

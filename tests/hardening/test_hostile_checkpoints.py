@@ -66,7 +66,7 @@ def test_records_that_unpack_to_far_more_than_the_file(record: str, tmp_path: Pa
     for host in ("fairseq_ext.host", "timm_ext.host"):
         pytest.importorskip(host).HOST.recognises(path)
     for read in readers():
-        with pytest.raises(CheckpointError, match=r"its records declare \d+ bytes"):
+        with pytest.raises(CheckpointError, match=r"its zip entries declare \d+ bytes"):
             read(path)
 
 

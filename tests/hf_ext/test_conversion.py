@@ -89,7 +89,7 @@ def test_a_subnet_is_a_plain_folder_of_equal_output(family: Path, tmp_path: Path
     assert loaded.config.num_hidden_layers == architecture["layers"]
     assert loaded.config.hidden_size == architecture["embed_dim"] == 8 * loaded.config.num_attention_heads
     AutoTokenizer.from_pretrained(tmp_path / "subnet")
-    encoder = supernet.encoder
+    encoder = supernet.elastic
     with torch.no_grad():
         features = encoder(encoder.select(architecture), batch()).hidden_states[-1]
         expected = loaded.eval()(**batch()).last_hidden_state

@@ -34,7 +34,7 @@ def test_a_subnet_is_a_plain_folder_of_equal_output(decoder: Path, tmp_path: Pat
     AutoTokenizer.from_pretrained(tmp_path / "subnet")
     for inputs in (batch(), batch(left=True)):
         with torch.no_grad():
-            logits = supernet.encoder(supernet.encoder.select(architecture), inputs).logits
+            logits = supernet.elastic(supernet.elastic.select(architecture), inputs).logits
             expected = loaded.eval()(**inputs).logits
         seen = inputs["attention_mask"].bool()
         torch.testing.assert_close(logits[seen], expected[seen], rtol=0, atol=1e-5)
@@ -107,7 +107,7 @@ def test_the_kind_counts_and_times_what_is_extracted(decoder: Path) -> None:
     kind = kind_of(space)
     config = kind.config(kind.of_task(supernet.task) | {"length": 6})
     for architecture in (space.smallest(), space.largest(), genes(supernet, kv_heads=1, layers=2)):
-        static = supernet.encoder.static_model(supernet.encoder.select(architecture))
+        static = supernet.elastic.static_model(supernet.elastic.select(architecture))
         body = sum(tensor.numel() for tensor in static.model.parameters()) - static.model.embed_tokens.weight.numel()
         assert round(1e6 * kind.params_m(architecture)) == body
         workload: Any = kind.workload(space, architecture, config)

@@ -52,7 +52,7 @@ def test_the_largest_network_is_the_trained_one_and_a_subnet_is_plain(name: str,
         assert json.loads((place / "preprocessor_config.json").read_text())["size"]["height"] == 16
         loaded = AutoModelForImageClassification.from_pretrained(place).eval()
         with torch.no_grad():
-            logits = supernet.encoder(supernet.encoder.select(architecture), {"pixel_values": pixels}).logits
+            logits = supernet.elastic(supernet.elastic.select(architecture), {"pixel_values": pixels}).logits
             torch.testing.assert_close(logits, loaded(pixels).logits, rtol=0, atol=1e-5)
     with torch.no_grad():
         before = AutoModelForImageClassification.from_pretrained(trained).eval()(pixels).logits

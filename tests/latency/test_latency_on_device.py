@@ -112,7 +112,7 @@ def test_a_pass_that_reads_on_the_host_cannot_be_recorded(device: str) -> None:
         with pytest.raises(ConfigError, match="cuda_graphs"):
             TimingConfig(device=device, cuda_graphs=True)
         return
-    with pytest.raises(ConfigError, match="part 'network' of the pass cannot be recorded as a CUDA graph"):
+    with pytest.raises(ConfigError, match="part 'network' of the forward pass cannot be recorded as a CUDA graph"):
         prepared(workload, timing(device, clock="graphs"))
     assert torch.cuda.current_stream(device) == torch.cuda.default_stream(device)  # and nothing is left behind
     assert measure(image(device), image(device), timing(device, clock="graphs")).raw_ms > 0

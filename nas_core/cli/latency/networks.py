@@ -98,7 +98,9 @@ def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
     wanted = runtime or str(model.info.get("runtime", RUNTIMES[0]))
     before, machine = model.machine, measured_on(data)
     if machine is None:
-        raise ConfigError(f"{data} does not name the machine of its measurements; give a folder of 'dataset'")
+        raise ConfigError(
+            f"{data} does not name the machine of its measurements; give a folder written by 'nas-ext latency dataset'"
+        )
     networks = load_networks(data, wanted)
     raw = mape(model.predict(networks.graphs), networks.latency_ms)
     model.adapt(networks, machine).info["runtime"] = wanted

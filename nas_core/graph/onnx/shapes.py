@@ -68,7 +68,10 @@ def bind_shapes(
     names = {dim for dims in declared.values() if dims for dim in dims if isinstance(dim, str)}
     if unknown := [key for key in fixed if key not in tensors] + [key for key in symbols if key not in names]:
         text = ", ".join(f"{tensor} {_text(dims or [])}" for tensor, dims in declared.items()) or "none"
-        raise ConfigError(f"{name} has no tensor or open dimension {unknown[0]!r}; its inputs are {text}")
+        raise ConfigError(
+            f"{name} has no tensor or variable dimension named {unknown[0]!r}; its inputs are {text}: give one of these"
+            " names"
+        )
     bound: dict[str, list[Dim]] = {}
     overridden = False
     for tensor, dims in declared.items():

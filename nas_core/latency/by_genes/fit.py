@@ -115,8 +115,8 @@ def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
         )
     if data.source != model.source and data.source != "rows":
         raise DataError(
-            "the model needs the genes of each layer, but the table has only averages over layers; fit a model to the"
-            " table"
+            "the latency model was fitted to the genes of each layer, but the given table has only averages over"
+            " layers; give measurements of 'nas-ext latency collect', or a model that was fitted to such a table"
         )
     predict = model.predict_inputs if data.source == model.source else model.predict_rows
     return quality(predict(data.inputs), data.latency_ms, model.interval)

@@ -30,7 +30,7 @@ _MOST_PAIRED = 24  # maximum number of totals with all pairwise products; above,
 
 
 class LinearModel(GeneLatencyModel):
-    """Ridge regression on totals of genes over layers and their products.
+    """Ridge regression on totals of genes over layers, and on products of two totals.
 
     A prediction is at least a third of the fastest measurement.
     """

@@ -227,7 +227,7 @@ def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None =
     resolved = KINDS.get(kind) if isinstance(kind, str) else kind
     if place not in resolved.places:
         raise ConfigError(
-            f"attention {resolved.name!r} does not support place {place!r}; expected one of"
-            f" {', '.join(resolved.places)}"
+            f"attention {resolved.name!r} does not support {place} attention, only {', '.join(resolved.places)}; give"
+            " another type of attention"
         )
     return resolved.scaled(max_length)

@@ -372,7 +372,10 @@ class TranslationNet(nn.Module):
         widths = state_dict.get(prefix + "reference_widths")
         if widths is not None:
             if widths.shape != (2,):
-                raise CheckpointError(f"reference_widths has shape {tuple(widths.shape)}; expected (2,)")
+                raise CheckpointError(
+                    f"tensor {prefix}reference_widths of the checkpoint has shape {tuple(widths.shape)}; expected (2,);"
+                    " give an undamaged copy"
+                )
             self.source_positions.resize(int(widths[0]))
             self.target_positions.resize(int(widths[1]))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)

@@ -115,7 +115,10 @@ class LogReadout(nn.Module):
     def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
-            raise GraphError(f"graphs have {len(columns)} static features; expected {len(self.scale) - 1}")
+            raise GraphError(
+                f"graphs have {len(columns)} static features, but the model was built for {len(self.scale) - 1}; give"
+                " graphs with that number, or another setting static"
+            )
         logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
         self.scale.copy_(scale_of(logarithms))
 
@@ -248,7 +251,10 @@ class NNFormer(nn.Module):
             got = getattr(batch, name)
             if expected and (got is None or got.shape[-1] != expected):
                 count = "none" if got is None else str(got.shape[-1])
-                raise GraphError(f"graphs have {count} {name}; this model expects {expected}")
+                raise GraphError(
+                    f"graphs have {count} {name}, but this model was built for {expected}; read them as the training"
+                    " graphs"
+                )
 
 
 def one_hot(values: Tensor, length: int) -> Tensor:

@@ -224,7 +224,10 @@ class Vocabulary:
                 ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
                 for widths in (self.widths, graph_widths)
             )
-            raise GraphError(f"graphs have the features {have}; the predictor was fitted to graphs with {had}")
+            raise GraphError(
+                f"graphs have the features {have}, but the predictor was fitted to graphs with {had}; read them as the"
+                " training graphs"
+            )
         place = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
         ops = np.where(self.kinds[place] == graphs.ops, place, len(self.kinds)).astype(np.int16)
         by_kind = replace(graphs, ops=ops)
@@ -341,7 +344,8 @@ class Description:
             learned, operation = (named[op] if op < len(named) else None for named in (self.operations, table))
             if learned and operation and learned != operation:
                 raise GraphError(
-                    f"operation {op} of these graphs is {operation}, but in the training graphs it is {learned}"
+                    f"operation {op} of these graphs is {operation}, but in the training graphs it is {learned}; read"
+                    " both with the same reader"
                 )
         all_operations = (*table, *self.operations[len(table) :])
         return replace(

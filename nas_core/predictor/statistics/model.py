@@ -230,7 +230,7 @@ class _Settings:
     def __post_init__(self) -> None:
         check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
         if not any(self.members):
-            raise ConfigError("processes 0 and trees 0 of graph statistics; expected at least one of either")
+            raise ConfigError("processes and trees are both 0; expected at least one of them above 0")
 
     @property
     def members(self) -> tuple[int, int]:

@@ -164,6 +164,7 @@ def inherited_metrics(
                     if not math.isfinite(value := inherited_value(metrics, metric)):
                         raise DataError(
                             f"{architecture.key}: {metric} with the supernet's weights is {value}; remove the network"
+                            " from the file of trained networks"
                         )
                     record = {"supernet": fingerprint, "settings": dict(settings), "key": architecture.key}
                     append_jsonl(path, {**record, "metrics": metrics, "genes": architecture.to_dict()})

@@ -115,7 +115,10 @@ class Calibration:
         self.require_enough(len(networks))
         finite = np.isfinite(targets) & np.isfinite(columns).all(1)
         if not finite.all():
-            raise DataError(f"a metric of network {networks[int(finite.argmin())].key} is not finite; remove it")
+            raise DataError(
+                f"network {networks[int(finite.argmin())].key} has a metric that is NaN or infinite; leave the network"
+                " out"
+            )
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
             raise DataError(
                 f"all {len(networks)} networks have {self.metric} {targets[0]:g}; give networks with different results"
@@ -182,7 +185,8 @@ class Calibration:
         count = len(self.trained)
         if self.learned is None or count <= FEWEST:
             raise ConfigError(
-                f"the calibration was fitted to {count} networks; its quality needs at least {FEWEST + 1}"
+                f"the calibration was fitted to {count} networks; its errors need at least {FEWEST + 1}: train more"
+                " networks"
             )
         columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
         targets = self._sign * np.array(list(self.trained.values()))

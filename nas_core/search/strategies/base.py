@@ -110,7 +110,10 @@ class Strategy(ABC):
             ConfigError: the strategy has no setting ``evaluations`` and does not define this method.
         """
         if "evaluations" not in {option.name for option in options_of(cls.config_class)}:
-            raise ConfigError(f"strategy {cls.name} has no number of evaluations; give its own settings instead")
+            raise ConfigError(
+                f"strategy {cls.name} has no setting evaluations; give its own settings instead:"
+                f" {', '.join(option.name for option in options_of(cls.config_class)) or 'none'}"
+            )
         return {"evaluations": evaluations}
 
     @classmethod

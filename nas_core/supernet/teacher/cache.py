@@ -52,7 +52,9 @@ class CacheSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.words:
-            raise ConfigError(f"kept is {self.kept}; expected 1 to {self.words}, the number of words")
+            raise ConfigError(
+                f"kept is {self.kept}; expected 1 to {self.words}, the vocabulary size or number of classes"
+            )
         if self.numbers not in _TYPES:
             raise unknown_choice("precision of a cache", self.numbers, _TYPES)
 

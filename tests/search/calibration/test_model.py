@@ -90,7 +90,7 @@ def test_few_and_no_networks() -> None:
     assert np.isfinite(fitted(3).predict_with_std(OTHERS, LOSSES)).all()
     with pytest.raises(DataError, match=r"^got 2 trained networks; a calibration needs at least 3"):
         fitted(2)
-    with pytest.raises(ConfigError, match="its quality needs at least 4"):
+    with pytest.raises(ConfigError, match="its errors need at least 4"):
         fitted(3).quality()
     none = Calibration(SPACE, "test_bleu").fit([], [], [])
     assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}

@@ -252,7 +252,7 @@ class LoadedNetwork:
             outputs = calibrate(network, inputs)
             first_ms = (time.perf_counter() - pass_start) * 1e3
             if first_ms > 4 * config.most_ms:  # before anything that takes still longer
-                raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
+                raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x most_ms = {config.most_ms:g}")
             if not all(output.isfinite().all() for output in outputs):
                 raise NasExtError("the network's output has NaN or infinite values")
             content = exported(network, inputs)
@@ -270,7 +270,7 @@ class LoadedNetwork:
         for name, work in self._workloads.items():
             pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
             if pass_ms > config.most_ms:
-                raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than {config.most_ms:g} ms")
+                raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than most_ms = {config.most_ms:g}")
             work.at_a_time = max(1, math.ceil(config.least_ms / pass_ms))
         self._visits: dict[str, list[Measurement]] = {name: [] for name in config.runtimes}
         self.seconds = time.perf_counter() - start

@@ -158,7 +158,10 @@ class LinearAttention(AttentionKind):
     @property
     def _required_length(self) -> int:
         if self.max_length is None:
-            raise ConfigError("linear attention has max_length None; decoding needs a number")
+            raise ConfigError(
+                "linear attention has max_length None, but decoding needs a number; build the model with max_length,"
+                " the longest sequence in tokens"
+            )
         return self.max_length
 
     def attend(
