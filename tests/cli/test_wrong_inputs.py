@@ -15,7 +15,9 @@ from tests.hardening.inputs import make_inputs
 from tests.toys import ToySupernet
 
 pytest.importorskip("onnx", reason="needs onnx")
-SEARCH = " ".join(["search --checkpoint {i}/a.json --out {o}/run --no-measure", *SMALL["evolution"]])
+SEARCH = " ".join(
+    ["search --checkpoint {i}/a.json --out {o}/run --no-measure --strategy evolution", *SMALL["evolution"]]
+)
 RANKNAS = "search --checkpoint {i}/a.json --out {o}/run --strategy ranknas"
 LIMITED = f"{SEARCH} --latency-model {{i}}/latency.json"
 JOBS = "--executor submitit"

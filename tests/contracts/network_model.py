@@ -91,8 +91,8 @@ class NetworkModelContract:
             (NasExtError, "wings", lambda: latency_model(self.name, "graph")(wings=2)),
             (ConfigError, "seed", lambda: self.make().fit(data, seed=-1)),
             (DataError, "at least 10", lambda: self.make().fit(data.take(np.arange(9)))),
-            (GraphError, "graphs without", lambda: self.make().fit(NetworkLatencies(bare, *rows))),
-            (GraphError, "graphs without", lambda: fitted.predict(bare)),
+            (GraphError, "graphs have no", lambda: self.make().fit(NetworkLatencies(bare, *rows))),
+            (GraphError, "graphs have no", lambda: fitted.predict(bare)),
             (GraphError, "a list of graphs", lambda: fitted.predict(data.graphs[0])),  # type: ignore[arg-type]
         ]
         for error, message, run in cases:

@@ -92,6 +92,10 @@ class StrategyContract:
 
     @pytest.mark.parametrize("evaluations", [10, 37, 500])
     def test_settings_for_a_number_of_evaluations(self, evaluations: int) -> None:
+        if not hasattr(self.strategy.config_class, "evaluations") and "settings_for" not in vars(self.strategy):
+            with pytest.raises(ConfigError, match="no setting evaluations"):
+                self.strategy.settings_for(evaluations)
+            return
         settings = self.strategy.settings_for(evaluations)
         config = config_from(self.strategy.config_class, settings, "option")
         budget = self.strategy.create(SPACE, [], config, ["loss", "latency_ms"], seed=0).budget

@@ -82,8 +82,8 @@ def test_records_that_unpack_to_far_more_than_the_file(record: str, tmp_path: Pa
             "'pretrained_cfg_overlay'",
         ),
         ("elastic_vit", {"elastic": "other.pt"}, "'elastic'"),
-        ("hf-hub:timm/vit_tiny_patch16_224", {}, "timm does not know"),
-        ("local-dir:/tmp/vit_tiny_patch16_224", {}, "timm does not know"),
+        ("hf-hub:timm/vit_tiny_patch16_224", {}, "which timm does not have"),
+        ("local-dir:/tmp/vit_tiny_patch16_224", {}, "which timm does not have"),
     ],
 )
 @pytest.mark.parametrize("read", ["supernet", "trained", "config.json"])
@@ -108,7 +108,10 @@ def test_a_file_does_not_say_what_timm_reads(
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [("${oc.env:SECRET}", r"\$\{oc\.env:SECRET\}"), ([{"a": ("b${oc.env:SECRET}",)}], "expected plain values")],
+    [
+        ("${oc.env:SECRET}", r"\$\{oc\.env:SECRET\}"),
+        ([{"a": ("b${oc.env:SECRET}",)}], "expected values without interpolation"),
+    ],
 )
 @pytest.mark.parametrize("where", ["args", "cfg"])
 def test_settings_that_ask_for_the_environment(

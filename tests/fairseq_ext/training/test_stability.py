@@ -24,7 +24,7 @@ def options(arguments: list[object], tmp_path: Path) -> list[object]:
 
 def test_training_stops_and_stays_stopped_and_a_later_one_does_not(options: list[object], tmp_path: Path) -> None:
     done = passed("train", *options, "--stability-tau", 0.05)
-    assert "the ranking of subnets is stable: training stops" in done.out
+    assert "the ranking of subnets is stable, so training stops" in done.out
     taus = [float(line.split("tau ")[1].split()[0]) for line in done.out.splitlines() if "ranking of 6 subnets" in line]
     assert taus and taus[-1] > 0.05 and all(tau <= 0.05 for tau in taus[:-1])
     state = read_json(tmp_path / "stability.json")
