@@ -72,7 +72,7 @@ SETTINGS: list[Case] = [
         )
     ),
     *(
-        (lambda changes=changes: paper(**changes), ConfigError, "expected members >= 1")
+        (lambda changes=changes: paper(**changes), ConfigError, "expected members 0 if statistics is 1")
         for changes in ({"members": 0}, {"statistics": 1}, {"processes": 0, "trees": 0})
     ),
     (lambda: paper(widht=3), ConfigError, "widht"),
@@ -83,7 +83,7 @@ SETTINGS: list[Case] = [
     (lambda: get_recipe("network-latency").changed(loss="mse"), ConfigError, "mse"),
     (lambda: get_recipe("network-latency").changed(consistency_weight=0.5), ConfigError, "0.5"),
     (lambda: reader_for("nasbench202"), UnknownChoiceError, "nasbench202"),
-    (lambda: ACCURACY_MODELS.get("statistics")(processes=0, trees=0), ConfigError, "processes 0 and trees 0"),
+    (lambda: ACCURACY_MODELS.get("statistics")(processes=0, trees=0), ConfigError, "processes and trees are both 0"),
     (lambda: ACCURACY_MODELS.get("gaussian-process")(targets="log"), UnknownChoiceError, "log"),
     (lambda: parsed_accuracy_settings("boosted-trees", ["epochs=3"]), UnknownChoiceError, "epochs"),
     (lambda: parsed_accuracy_settings("bosted-trees", []), UnknownChoiceError, "bosted-trees"),

@@ -161,8 +161,8 @@ class GraphLatencyModel(LatencyModel):
     def check(self, graphs: Graphs) -> None:
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
-                f"graphs have no {' and no '.join(absent)} features, which latency model {self.name!r} needs; read them by"
-                " read_onnx"
+                f"graphs have no {' and no '.join(absent)} features, which latency model {self.name!r} needs; read them"
+                " by read_onnx"
             )
 
     def _warn_unseen(self, graphs: Graphs) -> None:
