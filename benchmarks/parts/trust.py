@@ -59,7 +59,8 @@ def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[d
         sign = -1 if metric == "nll_loss" else 1
         complete = [row for row in by_seed if len(row) == len(params_m) and not np.isnan(row).any()]
         if metric == "nll_loss":
-            rows.append(_condition("standalone networks x seeds", len(params_m) * len(complete), 32))
+            networks = _condition("standalone networks x seeds", len(params_m) * len(complete), 32)
+            rows.append(networks | {"metric": "all"})
         quality = np.mean(complete, axis=0) if complete else None
         size = _condition("tau of parameters and standalone quality", _tau(params_m, quality, sign), SIZE_TAU)
         noise = _tau(complete[0], complete[1]) if len(complete) > 1 else None
@@ -71,7 +72,7 @@ def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[d
     for method in dict.fromkeys(r["method"] for r in records if "routing" in r):
         routing = [r["routing"] for r in records if r["method"] == method and r["updates"] == updates]
         row = _condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING)
-        rows.append(row | {"method": method})
+        rows.append(row | {"metric": "all", "method": method})
     return rows
 
 
@@ -127,7 +128,7 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                 estimates = inherited(records, method, metric, trained_for)
                 if not len(estimates) or not len(base):
                     continue
-                unmet = [c for c in checked if not c["met"] and c.get("metric", metric) == metric]
+                unmet = [c for c in checked if not c["met"] and c["metric"] in (metric, "all")]
                 lacks = [c["condition"] for c in unmet if "method" not in c]
                 routing = [c["condition"] for c in unmet if c.get("method") == method]
                 if min(len(estimates), len(base)) < SEEDS:
