@@ -99,7 +99,7 @@ LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Lin
         (lambda: zero_cost(network(), [torch.randn(2, 3), torch.randn(3, 3)]), ConfigError, "(2, 3), (3, 3)"),
         (lambda: zero_cost(network(), images(), torch.tensor([0, 1])), ConfigError, "(2,)"),
         (lambda: zero_cost(network(), images(), torch.tensor([0.0, 1, 2, 3])), ConfigError, "torch.float32"),
-        (lambda: zero_cost(network(), images(), torch.tensor([0, 1, 2, 4])), ConfigError, "from 0 to 4"),
+        (lambda: zero_cost(network(), images(), torch.tensor([0, 1, 2, 4])), ConfigError, "targets are 0 to 4"),
         (lambda: zero_cost(network(), images(), proxies=["nvot"]), UnknownChoiceError, "nvot"),
         (lambda: zero_cost(nn.Sequential(nn.Conv2d(3, 1, 8), nn.Flatten(0)), images()), ConfigError, "expected logits"),
         (lambda: zero_cost(failing(), images(), proxies=["synflow"]), ConfigError, "synflow of this network is nan"),
@@ -108,7 +108,7 @@ LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Lin
         (lambda: SpaceProxies(IMAGES, batch=1), ConfigError, "batch is 1"),
         (lambda: SpaceProxies(IMAGES, ["accuracy"]), UnknownChoiceError, "accuracy"),
         (lambda: SpaceProxies(IMAGES, device="gpu"), ConfigError, "gpu"),
-        (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six edges"),
+        (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six operations per cell"),
         (lambda: NasBench201Proxies.drawn(15626, 0), ConfigError, "15626"),
     ],
 )
