@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 __all__ = ["KILLS", "finished", "killed_and_finished"]
 
@@ -23,6 +25,7 @@ def _silent(work: Callable[[], object]) -> None:
     for number in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     torch.set_num_threads(1)
+    tqdm.set_lock(threading.RLock())  # tqdm's own is shared by all forks, and stays locked by one that is killed
     work()
 
 
