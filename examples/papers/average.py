@@ -51,8 +51,8 @@ def average(folder: Path, last: int, out: Path) -> list[Path]:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint of fairseq without executing code in it."""
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        torch.serialization.add_safe_globals([argparse.Namespace])
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(state["model"], dict):
             raise KeyError("model")
     except (RuntimeError, EOFError, ValueError, OSError, KeyError, TypeError, pickle.UnpicklingError) as error:
