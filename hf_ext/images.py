@@ -15,15 +15,15 @@ from hf_ext.texts import BATCH
 from nas_core.errors import CheckpointError, DataError
 
 MOST = 500
-"""Images of an evaluation, evenly spaced in the list of all files."""
+"""Default number of images of an evaluation."""
 
 
 def image_batches(folder: Path, data: Path | str | None, subset: str, count: int, config: Any, device: Any) -> Any:
     """Return batches of up to ``count`` images of ``data/subset/CLASS``, evenly spaced, with labels.
 
     Args:
-        folder: the model, with its image processor.
-        config: of the model, with its classes.
+        folder: model folder, with the settings of its image processor.
+        config: configuration of the model; ``label2id`` maps its classes to labels.
 
     Raises:
         DataError: ``data`` is None, there are no images, or their classes are not the model's.

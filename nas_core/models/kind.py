@@ -43,7 +43,7 @@ class ModelKind(ABC):
     genes: tuple[str, ...]
     """Genes of each architecture. A space with these genes belongs to this kind."""
     counted: str
-    """What :meth:`params_m` counts, such as "parameters without embeddings"."""
+    """Quantity that :meth:`params_m` counts, such as "parameters without embeddings"."""
     attributes: tuple[str, ...]
     """Column names of ``attributes`` in graphs."""
     workload_config: type[Any]

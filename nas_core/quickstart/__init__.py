@@ -28,7 +28,7 @@ class Quickstart(abc.ABC):
 
     name: ClassVar[str]
     purpose: ClassVar[str]
-    """What the script does, in one line."""
+    """One-line description of the script."""
     templates: ClassVar[str]
     """Folder of ``README.md`` and the script, as ``package/folder``."""
     script: ClassVar[str] = "run.py"

@@ -258,7 +258,8 @@ class _CheckpointSearch:
         for strategy in self.strategies.values():
             strategy.start()  # raises the error of an infeasible limit
         elsewhere, context = self._elsewhere()
-        self.log(f"{how_many(list(self.strategies.values()))}; the first ones are timed to estimate the rest")
+        number = how_many(list(self.strategies.values()))
+        self.log(f"strategy {self.strategy}: {number}; the first ones are timed to estimate the rest")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
         evaluate_many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)

@@ -54,10 +54,10 @@ def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = 
     """
     if evaluations is not None:
         sized = STRATEGIES.get(name).settings_for(evaluations)
-        if both := [name for name in sized if name in settings]:
+        if both := [option for option in sized if option in settings]:
             raise ConfigError(
-                f"evaluations={evaluations} already sets {' and '.join(both)} of strategy {name}; give only"
-                f" evaluations, or only {' and '.join(both)}"
+                f"the number of evaluations, {evaluations}, also sets {' and '.join(both)} of strategy {name}; leave"
+                " out the number or these settings"
             )
         settings = {**sized, **settings}
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")

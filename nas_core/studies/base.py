@@ -107,7 +107,7 @@ class Study(ABC):
     purpose: ClassVar[str]
     """One-line description for users."""
     about: ClassVar[str]
-    """What is measured, and the paper's table."""
+    """One-line description for users: the measured quantity and the paper's table."""
     config: ClassVar[type[Any]]
     """Frozen dataclass of the settings, with a docstring under each field."""
 

@@ -91,6 +91,7 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: EvolutionConfig.of(population="30"), ConfigError, "'30'"),
     (lambda _: EvolutionConfig(mutation_prob=1.1), ConfigError, "1.1"),
     (lambda _: config_of("random", {"evaluations": 0}), ConfigError, "0"),
+    (lambda _: config_of("hypervolume", {"evaluations": 20}, 12), ConfigError, "12, also sets evaluations"),
     (lambda _: config_of("multi-objective", {"mutations": 0, "crossovers": 0}), ConfigError, "0"),
     (lambda _: config_of("ranknas", {"keep_genes": -1}), ConfigError, "-1"),
     (lambda _: config_of("ranknas", {"prune_by": "tau"}), NasExtError, "'tau'"),
