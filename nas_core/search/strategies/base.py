@@ -320,7 +320,7 @@ class Strategy(ABC):
             "members": self._rows(self._members).tolist(),
             "queue": self._rows(self._queue).tolist(),
             "waiting": self._rows(self._waiting).tolist(),
-            "told": self._rows(self._scores).tolist(),
+            "evaluated": self._rows(self._scores).tolist(),
             "scores": [score if math.isfinite(score) else None for score in self._scores.values()],
             **self._state(),
         }
@@ -346,7 +346,7 @@ class Strategy(ABC):
                 dict.fromkeys(self._keys(state[name])) for name in ("members", "queue", "waiting")
             )
             scores = [math.inf if score is None else float(score) for score in state["scores"]]
-            self._scores = dict(zip(self._keys(state["told"]), scores, strict=True))
+            self._scores = dict(zip(self._keys(state["evaluated"]), scores, strict=True))
             self._restore(state)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ConfigError(f"the state of the search is damaged ({error}); start without it") from None
