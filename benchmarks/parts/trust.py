@@ -25,6 +25,8 @@ EFFECT = 0.12
 """Smallest relative change of the error that the paper reports."""
 SEEDS = 3
 """Smallest accepted number of seeds of a method."""
+CENSORED = 0.2
+"""Largest accepted share of networks that do not become as good as from scratch."""
 DRAWS = 2000
 """Number of bootstrap resamples."""
 
@@ -136,7 +138,7 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
             continue
         for passes, updates in (("equal updates", task.updates), ("equal passes", task.updates // 3)):
             base = inherited(records, BASELINE, metric, updates)
-            for method in dict.fromkeys(r["method"] for r in records if r["network"] is None):
+            for method in dict.fromkeys(r["method"] for r in records if r["network"] is None and metric in r):
                 trained_for = task.updates if method == "SPOS" else updates
                 estimates = inherited(records, method, metric, trained_for)
                 if not len(estimates) or not len(base):
@@ -159,6 +161,34 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                         undecided = lacks or (routing and verdict != "better")
                         row[f"{name}_verdict"] = "cannot tell" if undecided else verdict
                 rows.append(row)
+    return rows
+
+
+def further_verdicts(records: Records) -> list[dict[str, Any]]:
+    """Return for each method the updates until extracted networks are as good as from scratch, with 95 % intervals.
+
+    They are relative to the updates from scratch, which also count for networks that do not become as good. More than
+    :data:`CENSORED` of these, or too few seeds, void the verdict.
+    """
+    shares: dict[str, list[list[float | None]]] = {}
+    for record in sorted((r for r in records if "shares" in r), key=lambda r: r["seed"]):
+        shares.setdefault(record["method"], []).append(record["shares"])
+    base = next((name for name in shares if name.startswith(BASELINE)), None)
+    rows = []
+    for method, by_seed in shares.items():
+        values = np.asarray(by_seed, float)  # None: NaN
+        censored = float(np.isnan(values).mean())
+        row: dict[str, Any] = {"method": method, "seeds": len(values), "not_reached": censored}
+        compared = np.nan_to_num(np.asarray(shares[base or method], float), nan=1.0)
+        values = np.nan_to_num(values, nan=1.0)
+        row["updates"] = float(values.mean())
+        row |= _interval(lambda drawn, _: float(drawn.mean()), values, compared, values[0], "updates")
+        if base not in (None, method):
+            enough = min(len(values), len(compared)) >= SEEDS
+            few = max(censored, float(np.isnan(np.asarray(shares[str(base)], float)).mean())) <= CENSORED
+            verdict = _verdict(*row["updates_difference"][1:], EFFECT * float(compared.mean()), False)
+            row["verdict"] = verdict if enough and few else "cannot tell"
+        rows.append(row)
     return rows
 
 

@@ -20,6 +20,7 @@ _TRANSLATION = (
     "--task", "supernet_translation", "--arch", "mos_transformer", "--share-all-embeddings", "--criterion",
     "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
 )  # fmt: skip
+_EXTRACTED = ("--task", "translation", "--arch", "hat_transformer", "--lr", 1e-3)
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class TrustTask:
     space: Callable[[], SearchSpace]
     options: tuple[object, ...]
     """Options of ``fairseq-train``."""
+    extracted: tuple[object, ...]
+    """Options that replace some of them for the training of an extracted network."""
     updates: int
     write: Callable[[Path], object] | None
     """Function that writes ``train``, ``valid`` and ``test`` as text to a folder; None: the data are given."""
@@ -72,11 +75,6 @@ def tiny_translation() -> SearchSpace:
     return _last_layer_only(space)
 
 
-def small_translation() -> SearchSpace:
-    """Return ``hat_small`` with decoders that attend to the last encoder layer only."""
-    return _last_layer_only(get_space("hat_small"))
-
-
 def tiny_language() -> SearchSpace:
     return language_space(
         "tiny_language", layers=(3, 2, 1), embed_dims=(64, 32), ffn_dims=(256, 64, 16), heads=(4, 2), head_dim=16,
@@ -110,19 +108,19 @@ TASKS = {
     task.name: task
     for task in (
         TrustTask(
-            "generated", tiny_translation, (*_TRANSLATION, "--dropout", 0, "--lr", 3e-3, "--max-tokens", 1024), 2000,
-            _write_sentences, ("bleu",),
+            "generated", tiny_translation, (*_TRANSLATION, "--dropout", 0, "--lr", 3e-3, "--max-tokens", 1024),
+            _EXTRACTED, 2000, _write_sentences, ("bleu",),
         ),
         TrustTask(
             "characters", tiny_language,
             ("--task", "supernet_language_modeling", "--arch", "mos_transformer_lm", "--criterion", "cross_entropy",
              "--sample-break-mode", "none", "--tokens-per-sample", 128, "--dropout", 0, "--lr", 3e-3, "--max-tokens",
              2048),
-            2000, _write_characters,
+            ("--task", "language_modeling", "--arch", "hat_transformer_lm", "--lr", 1e-3), 2000, _write_characters,
         ),
         TrustTask(
-            "multi30k", small_translation,
-            (*_TRANSLATION, "--dropout", 0.1, "--lr", 3e-3, "--max-tokens", 4096), 1400, None, ("bleu",),
+            "multi30k", tiny_translation,
+            (*_TRANSLATION, "--dropout", 0.1, "--lr", 3e-3, "--max-tokens", 4096), _EXTRACTED, 1400, None, ("bleu",),
         ),
     )
 }  # fmt: skip

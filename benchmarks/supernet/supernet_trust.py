@@ -1,8 +1,9 @@
 """Agreement of supernets with networks trained from scratch, with conditions for the comparison.
 
 ``python -m benchmarks supernet_trust TASK --work DIR`` runs the trainings that the committed result lacks and adds
-them: networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints
-missing trainings with their minutes, ``--minutes`` limits the time of a call.
+them: networks of several seeds, spread evenly over size, supernets of several seeds and methods, and further training
+of extracted networks. ``--plan`` prints missing trainings with their minutes, ``--minutes`` limits the time of a call.
+``multi30k`` needs ``--bin`` (lower-cased, 2,000 joined subwords of sentencepiece).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ import numpy as np
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import OutOfTimeError, results
 from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
-from benchmarks.parts.trust import conditions, verdicts
+from benchmarks.parts.trust import conditions, further_verdicts, standalone, verdicts
 from benchmarks.parts.trust_tasks import TASKS, TrustTask
-from nas_core.files.journal import append_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, SearchSpace
@@ -45,6 +46,11 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """Compared at equal updates: experts without routing, and options beyond the paper."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
+FURTHER = {f"{method}, trained further": method for method in ("sandwich", "layer-wise", "neuron-wise")}
+"""Supernets whose networks are extracted and trained until they are as good as from scratch."""
+FURTHER_NETWORKS = (0, 3, 6, 9, 12, 15)
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
+"""Lengths of this training relative to that from scratch, each with its own schedule."""
 SANDWICH = 3
 """Number of subnets per update: the largest, a random and the smallest one."""
 
@@ -94,6 +100,8 @@ def trainings(task: TrustTask) -> list[Training]:
         rows += [Training(task.name, method, None, seed, task.updates) for method in OPTIONS]
     for seed in SUPERNET_SEEDS:
         rows += [Training(task.name, method, None, seed, third) for method in METHODS if method != "SPOS"]
+    for seed in SUPERNET_SEEDS:
+        rows += [Training(task.name, method, None, seed, task.updates) for method in FURTHER]
     return rows
 
 
@@ -102,19 +110,15 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
     if time.monotonic() > until:
         raise OutOfTimeError(f"{training.name} was not started before the time limit")
     task, runs = TASKS[training.task], TranslationRuns(work, 1, bin)
+    if training.method in FURTHER:
+        begin = time.monotonic()
+        shares = shares_to_standalone(runs, task, replace(training, method=FURTHER[training.method]))
+        return {**training.key, "seconds": round(time.monotonic() - begin, 1), "shares": shares}
+    checkpoint, options = supernet_of(runs, task, training)
     space = task.space_in(work)
     architectures = networks(space, NETWORKS)
-    options: Sequence[object] = (METHODS | OPTIONS).get(training.method, ("--mos", "none"))
     if training.network is not None:
         architectures = [architectures[training.network]]
-        architectures[0].save(work / f"network-{training.network}.json")
-        options = (*options, "--subnet", work / f"network-{training.network}.json")
-    else:
-        options = ("--sampling", "sandwich", *options)  # the last one holds
-    checkpoint = runs.fairseq_train(
-        training.name, "--user-dir", USER_DIR, "--search-space", work / f"{task.name}.yml", *task.options,
-        *schedule(training.updates), "--seed", training.seed, "--disable-validation", *options,
-    )  # fmt: skip
     supernet = open_supernet(checkpoint, data=str(bin), valid_subset="test")
     for metric in task.metrics:
         supernet.also_evaluate(metric)
@@ -127,8 +131,56 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
     if training.network is None and "none" not in options:
         mixtures = [mixtures_of(supernet.network, space.smallest()), mixtures_of(supernet.network, space.largest())]
         record["routing"] = round(float(np.mean(list(mixture_distance(*mixtures).values()))), 4)
-    checkpoint.unlink()
+    if training.method not in FURTHER.values() or training.updates < task.updates:
+        checkpoint.unlink()
     return record
+
+
+def supernet_of(runs: TranslationRuns, task: TrustTask, training: Training) -> tuple[Path, Sequence[object]]:
+    """Train a supernet, or the network of ``training``; return its checkpoint and the options of its method."""
+    options: Sequence[object] = (METHODS | OPTIONS).get(training.method, ("--mos", "none"))
+    if training.network is not None:
+        file = runs.work / f"network-{training.network}.json"
+        networks(task.space_in(runs.work), NETWORKS)[training.network].save(file)
+        options = (*options, "--subnet", file)
+    else:
+        options = ("--sampling", "sandwich", *options)  # the last one holds
+    checkpoint = runs.fairseq_train(
+        training.name, "--user-dir", USER_DIR, "--search-space", runs.work / f"{task.name}.yml", *task.options,
+        *schedule(training.updates), "--seed", training.seed, "--disable-validation", *options,
+    )  # fmt: skip
+    return checkpoint, options
+
+
+def shares_to_standalone(runs: TranslationRuns, task: TrustTask, training: Training) -> list[float | None]:
+    """Return for each of :data:`FURTHER_NETWORKS` the smallest of :data:`SHARES` that reaches its loss from scratch
+    (None: none does).
+    """
+    targets = standalone(read_jsonl(runs.work / f"{task.name}.jsonl"), "nll_loss", task.updates)
+    supernet = open_supernet(supernet_of(runs, task, training)[0], data=str(runs.bin), valid_subset="test")
+    architectures = networks(supernet.space, NETWORKS)
+    reached: list[float | None] = []
+    for index in FURTHER_NETWORKS:
+        if index >= len(targets) or np.isnan(targets[index]):
+            raise SystemExit(f"{training.name}, trained further, needs network {index} from scratch; train it first")
+        extracted = runs.work / f"{training.name}-{index}.pt"
+        supernet.extract(architectures[index], extracted)
+        share = next((share for share in SHARES if further_loss(share, extracted, runs, task) <= targets[index]), None)
+        reached.append(share)
+        extracted.unlink()
+    return reached
+
+
+def further_loss(share: float, extracted: Path, runs: TranslationRuns, task: TrustTask) -> float:
+    """Return the held-out loss of an extracted network after a share of the updates from scratch."""
+    checkpoint = runs.fairseq_train(
+        f"{extracted.stem}-{share}", "--user-dir", USER_DIR, *task.options, *task.extracted,
+        *schedule(round(share * task.updates)), "--seed", 1, "--disable-validation", "--finetune-from-model", extracted,
+    )  # fmt: skip
+    network = open_supernet(checkpoint, data=str(runs.bin), valid_subset="test")
+    loss = network.evaluate(network.space.largest())["nll_loss"]
+    checkpoint.unlink()
+    return loss
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -138,7 +190,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/supernet_trust"))
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after this time")
-    parser.add_argument("--methods", nargs="+", choices=["standalone", *METHODS, *OPTIONS], help="train only these")
+    methods = ["standalone", *METHODS, *OPTIONS, *FURTHER]
+    parser.add_argument("--methods", nargs="+", choices=methods, help="train only these")
     parser.add_argument("--plan", action="store_true", help="print the missing trainings, and train nothing")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
@@ -174,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         content["tasks"][task.name] = {
             "updates": task.updates, "params_m": sizes, "conditions": checked,
             "settings": settings,
-            "verdicts": verdicts(records, task, checked), "trainings": records,
+            "verdicts": verdicts(records, task, checked), "further": further_verdicts(records), "trainings": records,
         }  # fmt: skip
         content["machine"] = describe_machine("cpu", 1)
         write_result(args.out, content, command(__file__, argv), adds=True)
@@ -188,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         results(waiting, run, done, args.jobs, keep)
     except OutOfTimeError as error:
         print(f"stopped before {error}; the same command continues")
-    for part in ("conditions", "verdicts"):
+    for part in ("conditions", "verdicts", "further"):
         for row in content["tasks"].get(task.name, {}).get(part, []):
             print(row)
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from benchmarks.parts import trust
-from benchmarks.parts.trust import conditions, verdicts
+from benchmarks.parts.trust import conditions, further_verdicts, verdicts
 
 TASK = SimpleNamespace(metrics=(), updates=30)
 SIZES = list(range(1, 17))
@@ -25,7 +25,9 @@ TWICE = {
 """Order of the networks after twice the updates."""
 
 
-def records(supernet_seeds: int, routing: float = 0.3, twice: str | None = "equal", bias: float = 0.2) -> list[dict[str, Any]]:
+def records(
+    supernet_seeds: int, routing: float = 0.3, twice: str | None = "equal", bias: float = 0.2
+) -> list[dict[str, Any]]:
     """Return losses that fall with size; by default experts halve the error of sandwich."""
     noise = np.random.default_rng(0)
     losses = np.linspace(2, 1, len(SIZES))
@@ -74,3 +76,31 @@ def test_a_verdict_needs_all_conditions(
     assert neuron["error"] == pytest.approx(bias, abs=0.01)
     assert neuron["error_difference"][0] == pytest.approx(bias - 0.4, abs=0.01)
     assert "error_verdict" not in results["sandwich"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "seeds", "verdict"),
+    [
+        ([0.25, 0.125, 0.25, 0.125], 3, "better"),
+        ([1.0, 1.0, 1.0, 0.5], 3, "worse"),
+        ([0.5, 0.5, 0.5, 0.5], 3, "no difference"),
+        ([0.25, 0.125, 0.25, 0.125], 2, "cannot tell"),
+        ([0.25, 0.125, 0.25, None], 3, "cannot tell"),
+    ],
+)
+def test_further_training_is_compared_by_updates(
+    shares: list[float | None], seeds: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "DRAWS", 100)
+    rows = [
+        {"method": f"{method}, trained further", "network": None, "seed": seed, "updates": 30, "shares": values}
+        for seed in range(1, seeds + 1)
+        for method, values in (("sandwich", [0.5] * 4), ("neuron-wise", shares))
+    ]
+    baseline, ours = further_verdicts(rows)
+    assert (baseline["updates"], baseline["not_reached"], "verdict" in baseline) == (0.5, 0, False)
+    counted = [1.0 if share is None else share for share in shares]
+    assert ours["updates"] == pytest.approx(np.mean(counted)) and ours["verdict"] == verdict
+    assert ours["updates_difference"][0] == pytest.approx(np.mean(counted) - 0.5)
+    assert ours["not_reached"] == shares.count(None) / 4
+    assert verdicts([*records(3), *rows], TASK, conditions(records(3), SIZES, TASK))
