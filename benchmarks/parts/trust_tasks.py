@@ -72,7 +72,9 @@ def tiny_translation() -> SearchSpace:
         "tiny_translation", embed_dims=(64, 32), ffn_dims=(256, 64, 16), heads=(4, 2), encoder_layers=(2,),
         decoder_layers=(2, 1), qkv_dim=64,
     )  # fmt: skip
-    return _last_layer_only(space)
+    content = space_to_dict(space)
+    content["choices"]["decoder.arbitrary_cross"] |= {"options": [-1], "codes": [[-1, 1.0]]}
+    return space_from_dict(content)
 
 
 def tiny_language() -> SearchSpace:
@@ -80,12 +82,6 @@ def tiny_language() -> SearchSpace:
         "tiny_language", layers=(3, 2, 1), embed_dims=(64, 32), ffn_dims=(256, 64, 16), heads=(4, 2), head_dim=16,
         context_length=128,
     )  # fmt: skip
-
-
-def _last_layer_only(space: SearchSpace) -> SearchSpace:
-    content = space_to_dict(space)
-    content["choices"]["decoder.arbitrary_cross"] |= {"options": [-1], "codes": [[-1, 1.0]]}
-    return space_from_dict(content)
 
 
 def _write_sentences(folder: Path) -> None:
