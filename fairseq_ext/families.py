@@ -18,7 +18,7 @@ from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer.common import NORMALIZE
 from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.mos import EXPERT_INITS, mixtures
+from nas_core.layers.mos import mixtures
 from nas_core.layers.positions import POSITIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
@@ -52,15 +52,6 @@ SHARED: dict[str, dict[str, Any]] = {
         "choices": ENCODINGS,
         "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
         " from -1 to 1), layers (each layer), or onehot",
-    },
-    "mos-start": {
-        "choices": EXPERT_INITS,
-        "help": "initialisation of experts: independent, equal, or near (copies with noise)",
-    },
-    "mos-rank": {
-        "type": int,
-        "metavar": "R",
-        "help": "rank of the difference between each expert and the first; 0: full rank",
     },
     "architecture-draw": {
         "choices": ("gene", "architecture"),
@@ -110,8 +101,6 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_temperature": 1.0,
     "mos_own_router": False,
     "mos_encoding": "summary",
-    "mos_start": "independent",
-    "mos_rank": 0,
     "subnet": None,
     "architecture_draw": "gene",
     "dropout": 0.1,
@@ -193,8 +182,6 @@ class Family:
             router_temperature=args.mos_router_temperature,
             share_router=False if args.mos_own_router else None,
             encoding=args.mos_encoding,
-            start=args.mos_start,
-            rank=args.mos_rank,
         )
         config = self.config(
             dropout=args.dropout,

@@ -23,7 +23,6 @@ _EXPERTS = (
     "mos_router_temperature",
     "mos_own_router",
     "mos_encoding",
-    "mos_rank",
 )
 """Options that are read only from a network converted by ``nas-ext elastic``."""
 _CONVERTED = (

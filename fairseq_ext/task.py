@@ -17,7 +17,7 @@ from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageMode
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_ext.compat import one_line_errors, with_torch_ddp
+from fairseq_ext.compat import one_line_errors
 from fairseq_ext.data import options_of
 from fairseq_ext.language import LanguageModel
 from fairseq_ext.masked_lm import MaskedLMModel
@@ -26,7 +26,6 @@ from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.supernet_model import SupernetModel
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
-from nas_core.layers.mos import check_diversity_weight, experts_alike
 from nas_core.options import check_ranges
 from nas_core.space import Architecture
 from nas_core.supernet.holder import SubnetHolder
@@ -35,9 +34,7 @@ from nas_core.supernet.stability import Stability, StabilityConfig
 
 logger = logging.getLogger(__name__)
 
-LOGGED = "experts_alike"
-"""Log name of the loss of ``--mos-apart``, before its weight."""
-_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
+_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss")
 """Values that are logged as means over subnets."""
 _SUBNET = "subnet:"
 """Prefix of the names of logged losses of single subnets."""
@@ -83,13 +80,6 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
             " code of HAT and Mixture-of-Supernets), or largest subnet"
         },
     )
-    mos_apart: float = field(
-        default=0.0,
-        metadata={
-            "help": "weight of the expert diversity loss, the mean squared cosine between rows of two experts; 0: no"
-            " such loss"
-        },
-    )
 
 
 class SupernetTask:
@@ -133,12 +123,6 @@ class SupernetTask:
                     " for other models"
                 )
             check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
-            check_diversity_weight(self.cfg.mos_apart, model)
-            if self.cfg.mos_apart and self.cfg.supernet_sampling == "spos" and with_torch_ddp(model.args):
-                raise ConfigError(
-                    "--mos-apart cannot be used with this --ddp-backend and --sampling spos; give --ddp-backend"
-                    " legacy_ddp, or --sampling sandwich"
-                )
             if self.cfg.stability_architectures:
                 settings = StabilityConfig(
                     architectures=self.cfg.stability_architectures,
@@ -181,17 +165,12 @@ class SupernetTask:
         self._subnets = {}
         supernet = _unwrap(model)
         if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
-            if self.cfg.mos_apart:
-                criterion = DiverseExperts(criterion, supernet, self.cfg.mos_apart)
             return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)  # type: ignore[misc,no-any-return]
         model.train()
         model.set_num_updates(update_num)
         named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
         if getattr(criterion, "largest_first", False):  # the teacher of the others
             named = {"largest": named["largest"], **named}
-        compute = criterion
-        if self.cfg.mos_apart:
-            compute = DiverseExperts(criterion, supernet, self.cfg.mos_apart * len(named))
         outputs = {}
         total, size = 0.0, 0
         with criterion.one_batch(dummy=ignore_grad) if hasattr(criterion, "one_batch") else nullcontext():
@@ -202,7 +181,7 @@ class SupernetTask:
                 with supernet.using(architecture), sync:
                     device = str(sample["target"].device.type)
                     with torch.amp.autocast(device, enabled=isinstance(optimizer, AMPOptimizer)):
-                        loss, size, outputs[name] = compute(model, sample)
+                        loss, size, outputs[name] = criterion(model, sample)
                     loss = loss / len(named) * (0 if ignore_grad else 1)
                     optimizer.backward(loss)
                 total = total + loss.detach()
@@ -232,12 +211,9 @@ class SupernetTask:
         if self.ranking:
             self.ranking.add(logging_outputs)
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
-        for key in sorted({key for log in logging_outputs for key in log if key.startswith((_SUBNET, LOGGED))}):
+        for key in sorted({key for log in logging_outputs for key in log if key.startswith(_SUBNET)}):
             mean = sum(exact(log.get(key, 0)) for log in logging_outputs) / max(total, 1)
-            if key == LOGGED:
-                metrics.log_scalar(LOGGED, mean, total, round=4)
-            else:
-                metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", mean / math.log(2), total, round=3)
+            metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", mean / math.log(2), total, round=3)
 
 
 def _extremes(model: Any) -> str:
@@ -266,25 +242,6 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
         model = model.module
     assert isinstance(model, SubnetHolder)
     return model
-
-
-# -- diversity of experts ----------------------------------------------------------------------------------------------
-
-
-class DiverseExperts:
-    """Criterion that adds ``--mos-apart``, a penalty for similar experts, once per update."""
-
-    # The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
-    def __init__(self, criterion: Any, model: Any, weight: float) -> None:
-        self._criterion, self._model, self._weight = criterion, model, weight
-
-    def __call__(self, model: Any, sample: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-        loss, size, log = self._criterion(model, sample)
-        if self._weight:
-            alike = experts_alike(self._model) * size
-            loss, log = loss + self._weight * alike, {**log, LOGGED: alike.detach()}
-            self._weight = 0.0
-        return loss, size, log
 
 
 # -- fairseq's tasks ---------------------------------------------------------------------------------------------------

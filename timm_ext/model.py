@@ -72,8 +72,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos_router_hidden: int = 128,
         mos_router_layers: int = 2,
         mos_router_dropout: float = 0.0,
-        mos_start: str = "independent",
-        mos_rank: int = 0,
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
@@ -99,8 +97,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             router_hidden=mos_router_hidden,
             router_layers=mos_router_layers,
             router_dropout=mos_router_dropout,
-            start=mos_start,
-            rank=mos_rank,
         )
         self.arguments, self.is_supernet = arguments, space.cardinality() > 1
         config = VisionConfig(

@@ -15,7 +15,7 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` that makes the largest subnet the teacher."""
-EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
+EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout")
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
     **DISTILLATION_RANGES,
@@ -23,7 +23,7 @@ _RANGES = {
     **dict.fromkeys(("val_count", "train_count", "valid_random", "stability_architectures", "img_size"), Range(0)),
     **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers", "keep_every"), Range(0)),
     **dict.fromkeys(("min_lr", "warmup_lr", "weight_decay", "clip_grad"), Range(0)),
-    **dict.fromkeys(("mixup", "cutmix", "color_jitter", "mos_apart"), Range(0)),
+    **dict.fromkeys(("mixup", "cutmix", "color_jitter"), Range(0)),
     **dict.fromkeys(("drop", "attn_drop", "act_drop", "drop_path", "smoothing", "ema"), Range(0, 1, without=(1,))),
     "reprob": Range(0, 1),
     "scale": Range(0, 1, without=(0,)),
@@ -62,12 +62,6 @@ class TrainConfig:
     """linear layers of a router"""
     mos_router_dropout: float = 0.0
     """dropout in the hidden layers of routers"""
-    mos_start: str = "independent"
-    """initialisation of experts: independent, equal, or near (copies with noise)"""
-    mos_rank: int = 0
-    """rank of the difference between each expert and the first; 0: full rank"""
-    mos_apart: float = 0.0
-    """weight of the mean squared cosine between rows of two experts in the loss"""
     init: str = ""
     """checkpoint of the same network with initial weights, such as a file of 'nas-ext elastic'"""
     sampling: str = "spos"

@@ -76,10 +76,8 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
             f"the training of {origin.path} started with the weights of {trained['init']}, so its experts cannot be"
             " changed; give a supernet that was trained from scratch"
         )
-    names = ("experts", "router_hidden", "router_layers", "router_dropout", "start", "rank")
+    names = ("experts", "router_hidden", "router_layers", "router_dropout")
     trained |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
-    if experts.kind == "none" or experts.experts == 1:
-        trained["mos_apart"] = 0.0  # needs two experts
     return arguments_of(_placed(origin, _changed(origin, trained, changes, fixed=("mos",)), folder))
 
 

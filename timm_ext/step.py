@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
-from nas_core.layers.mos import check_diversity_weight, experts_alike
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
@@ -23,7 +22,6 @@ class Step:
 
     Args:
         clip: largest gradient norm; 0: no clipping.
-        apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
     """
 
     def __init__(
@@ -33,10 +31,7 @@ class Step:
         precision: str,
         clip: float,
         workers: Workers,
-        apart: float = 0.0,
     ) -> None:
-        check_diversity_weight(apart, model)
-        self.apart = apart
         self.model, self.optimizer, self.precision, self.clip, self.workers = model, optimizer, precision, clip, workers
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
@@ -51,8 +46,6 @@ class Step:
 
     def update(self) -> None:
         """Update the weights with the mean gradient of all workers; in fp16, skip non-finite gradients."""
-        if self.apart:
-            self.backward(lambda: self.apart * experts_alike(self.model), nullcontext())
         self.workers.average_gradients(self.model.parameters())
         if self.clip:
             self.scaler.unscale_(self.optimizer)

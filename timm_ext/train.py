@@ -99,7 +99,7 @@ class Trainer:
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
-        self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers, config.mos_apart)
+        self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers)
         self.stability = None
         if config.stability_architectures:
             settings = {name: getattr(config, f"stability_{name}") for name in ("architectures", "tau", "patience")}

@@ -58,9 +58,7 @@ def task_of(size: Size, folder: Path, sampling: str) -> Training:
     for language in ("en", "de"):
         dictionary.save(str(folder / f"dict.{language}.txt"))
     dictionary = dictionary.load(str(folder / "dict.en.txt"))
-    config = SimpleNamespace(
-        data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de", mos_apart=0.0
-    )
+    config = SimpleNamespace(data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de")
     task = Training(config, dictionary, dictionary)
     batch = batch_of(size)
     rows = [torch.tensor([*row[: length - 1], EOS]) for row, length in zip(batch.target, batch.lengths, strict=True)]

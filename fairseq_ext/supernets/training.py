@@ -257,21 +257,8 @@ class TrainingSupernet(Supernet):
                 f"the training of {self.path} started with the weights of {initial or 'a trained network'}, so its"
                 " experts cannot be changed; give a supernet that was trained from scratch"
             )
-        names = (
-            "experts",
-            "router_hidden",
-            "router_layers",
-            "router_dropout",
-            "router_temperature",
-            "encoding",
-            "start",
-            "rank",
-        )
+        names = ("experts", "router_hidden", "router_layers", "router_dropout", "router_temperature", "encoding")
         model |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
-        if experts.kind == "none" or experts.experts == 1:
-            for group in (model, settings["task"]):
-                if "mos_apart" in group:
-                    group["mos_apart"] = 0.0  # a single expert has no similarity
         write_network(self._state, settings, {}, folder / SETTINGS)
         return self._command(folder, changes, Run(supernet=True))
 

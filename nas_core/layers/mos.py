@@ -2,7 +2,7 @@
 
 As in the authors' experiments, a bias uses the routing weights of its row, and experts are sliced before mixing.
 
-Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
+Shapes: F features of an encoding, M experts, O rows, I columns.
 """
 
 from __future__ import annotations
@@ -22,10 +22,6 @@ from nas_core.registry import Registry
 
 NONE = "none"
 """:attr:`MoSConfig.kind` of plain weight sharing, without experts."""
-EXPERT_INITS = ("independent", "equal", "near")
-"""Initialisations of experts: independent samples, equal copies, or copies with small differences."""
-SPREAD = 0.02
-"""Standard deviation of the differences between ``near`` experts, relative to the weights."""
 
 
 def mixtures() -> list[str]:
@@ -54,10 +50,6 @@ class MoSConfig:
     encoding: str = "summary"
     """Encoding of architectures as input of routers, one of :data:`nas_core.space.space.ENCODINGS`. The paper uses
     ``summary`` for translation and ``layers`` for BERT."""
-    start: str = "independent"
-    """Initialisation of experts, one of :data:`EXPERT_INITS` (paper: ``independent``)."""
-    rank: int = 0
-    """Rank of the differences between experts. 0 means full rank."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:
@@ -75,13 +67,6 @@ class MoSConfig:
             raise ConfigError(f"router_temperature is {self.router_temperature}; expected a number above 0")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
             raise ConfigError(f"{self.kind}-wise routers cannot be shared between layers; remove share_router")
-        if self.start not in EXPERT_INITS:
-            raise unknown_choice("initialisation of experts (--mos-start)", self.start, EXPERT_INITS)
-        if self.rank < 0 or (self.rank and self.experts < 2):
-            raise ConfigError(
-                f"rank is {self.rank} with {self.experts} experts; expected at least 0, and at least 2 experts if it is"
-                " above 0"
-            )
 
     @property
     def shared(self) -> bool:
@@ -183,42 +168,21 @@ ROUTERS: Registry[type[Router]] = Registry(
 class MoSLinear(nn.Module):
     """Elastic linear layer of M experts, mixed by routing weights ``(M,)`` or ``(O, M)``.
 
-    Parameters are ``weight`` ``(M, O, I)`` and ``bias`` ``(M, O)``. With a rank r, ``weight`` ``(1, O, I)`` is the
-    first expert; the others differ from it by products of ``left`` ``(M - 1, O, r)`` and ``right`` ``(M - 1, r, I)``.
-
-    Raises:
-        ConfigError: the rank exceeds that of the layer.
+    Parameters are ``weight`` ``(M, O, I)`` and ``bias`` ``(M, O)``. Experts are initialised independently.
     """
 
     def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
         super().__init__()
-        full = 1 if config.rank else config.experts
-        spread = SPREAD if config.start == "near" else 0.0
-        if config.start == "independent" or full == 1:
-            weight = torch.stack([ElasticLinear(in_features, out_features).weight.detach() for _ in range(full)])
-        else:
-            weight = near_copies(ElasticLinear(in_features, out_features).weight, full, spread)
-        self.weight = nn.Parameter(weight)
+        experts = [ElasticLinear(in_features, out_features).weight.detach() for _ in range(config.experts)]
+        self.weight = nn.Parameter(torch.stack(experts))
         self.bias = nn.Parameter(torch.zeros(config.experts, out_features))
-        self.rank = config.rank
-        if config.rank:
-            left, right = init_factors(weight[0], config.experts, config.rank, spread)
-            self.left, self.right = nn.Parameter(left), nn.Parameter(right)
-
-    def experts(self) -> Tensor:
-        """Return all experts as matrices, ``(M, O, I)``."""
-        return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
 
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
         """Return the mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         exact = torch.promote_types(self.weight.dtype, torch.float32)
         with without_autocast(self.weight):
             coefficients = coefficients.to(exact)
-            if self.rank:
-                factors = self.weight[0], self.left, self.right
-                weight = mix_low_rank(*factors, coefficients, out_features, in_features)
-            else:
-                weight = mix(self.weight, coefficients, out_features, in_features)
+            weight = mix(self.weight, coefficients, out_features, in_features)
             by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
             bias = prefix(self.bias, len(self.bias), out_features).to(exact)
             mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
@@ -271,110 +235,3 @@ def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_featu
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)
     return sum((torch.diag(coefficients[:, i].float()) @ used[i] for i in range(len(used))), torch.zeros_like(used[0]))
-
-
-def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torch.Generator | None = None) -> Tensor:
-    """Return copies ``(M, ..)`` of a tensor plus normal noise. The noise of all copies sums to 0.
-
-    Args:
-        count: M. A single copy equals the tensor.
-        spread: standard deviation of the noise, relative to that of the tensor. 0 gives equal copies.
-        stream: CPU generator. None means torch's global one.
-    """
-    copies = weight.detach().expand(count, *weight.shape)
-    if not spread:
-        return copies.clone()
-    device = weight.device if stream is None else torch.device("cpu")
-    drawn = torch.randn(count, *weight.shape, generator=stream, device=device)
-    differences = (drawn - drawn.mean(0)) * spread * copies[0].float().std(correction=0).to(device)
-    return copies.to(device) + differences.to(weight.dtype)
-
-
-# -- experts of low rank -----------------------------------------------------------------------------------------------
-
-
-def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Initialise factors U ``(M - 1, O, r)`` and V ``(M - 1, r, I)`` of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
-
-    V is uniform in ``±1 / sqrt(I)``. The standard deviation of U V is ``spread`` times that of E_1.
-    """
-    rows, columns = first.shape
-    if rank > min(rows, columns):
-        raise ConfigError(
-            f"experts have rank {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
-            f" {min(rows, columns)}, or 0 for full rank"
-        )
-    bound = columns**-0.5
-    right = torch.empty(count - 1, rank, columns).uniform_(-bound, bound)
-    left = torch.zeros(count - 1, rows, rank)
-    if spread:
-        product_std = bound * (rank / 3) ** 0.5  # of an entry, where entries of U have 1
-        left.normal_().mul_(first.detach().std(correction=0) * spread / product_std)
-    return left, right
-
-
-def mix_low_rank(
-    first: Tensor, left: Tensor, right: Tensor, coefficients: Tensor, out_features: int, in_features: int
-) -> Tensor:
-    """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` in one product.
-
-    Routing weights ``(M,)`` or ``(O, M)`` must sum to 1.
-    """
-    shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
-    used = prefix(left, len(left), out_features)
-    scaled = (used.to(shares.dtype) * shares[..., None]).to(first.dtype)  # its gradient's sums overflow float16
-    other = prefix(right, *right.shape[:2], in_features)
-    return torch.addmm(prefix(first, out_features, in_features), scaled.transpose(0, 1).flatten(1), other.flatten(0, 1))
-
-
-def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    return torch.cat([first[None], first + left @ right])
-
-
-# -- diversity of experts ----------------------------------------------------------------------------------------------
-
-
-def expert_layers(network: nn.Module) -> list[MoSLinear]:
-    """Return the linear layers with several experts. Raise ``ConfigError`` if there are none."""
-    layers = [module for module in network.modules() if isinstance(module, MoSLinear) and len(module.bias) > 1]
-    if not layers:
-        raise ConfigError(
-            "the network has no layers with several experts; give --mos layer or neuron, and --mos-experts 2 or more"
-        )
-    return layers
-
-
-def check_diversity_weight(weight: float, network: nn.Module) -> None:
-    """Validate the weight of the loss term :func:`experts_alike`. 0 disables it.
-
-    Raises:
-        ConfigError: the weight is negative or infinite, or the network has no experts.
-    """
-    if not 0 <= weight < float("inf"):
-        raise ConfigError(f"--mos-apart is {weight}; expected a finite number of at least 0, such as 0.1")
-    if weight:
-        expert_layers(network)
-
-
-def experts_alike(network: nn.Module) -> Tensor:
-    """Return a penalty for similar experts: the mean of :func:`rows_alike` over layers (Bansal et al. 2018).
-
-    It is 0 for orthogonal rows and 1 for proportional experts.
-    """
-    return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
-
-
-def rows_alike(experts: Tensor) -> Tensor:
-    """Return the mean squared cosine of rows with the same index in two experts ``(M, O, I)``."""
-    with without_autocast(experts):
-        rows = experts.to(torch.promote_types(experts.dtype, torch.float32)).transpose(0, 1)
-        products = rows @ rows.mT
-        norms = products.diagonal(dim1=1, dim2=2).clamp(min=torch.finfo(products.dtype).tiny ** 0.5)
-        i, j = torch.triu_indices(len(experts), len(experts), 1, device=experts.device)
-        return (products[:, i, j].square() / (norms[:, i] * norms[:, j])).mean()
-
-
-def naive_alike(experts: Tensor) -> Tensor:
-    rows = experts.float()
-    pairs = [(rows[i], rows[j]) for i in range(len(rows)) for j in range(i)]
-    return torch.stack([torch.cosine_similarity(a, b, dim=1).square().mean() for a, b in pairs]).mean()

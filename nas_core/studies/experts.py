@@ -225,10 +225,7 @@ class _Experts(_Compared):
     changed = (Measure("experts", "experts", "d"),)
 
     def wanted(self, own: MoSConfig, config: ExpertsConfig) -> dict[str, MoSConfig]:
-        return {
-            f"experts-{count}": replace(own, experts=count, rank=own.rank if count > 1 else 0)
-            for count in sorted({own.experts, *config.experts})
-        }
+        return {f"experts-{count}": replace(own, experts=count) for count in sorted({own.experts, *config.experts})}
 
 
 class _Router(_Compared):

@@ -53,7 +53,6 @@ def test_options_of_training(arguments, corpus, trained, tmp_path):
         (["--search-space", "hat_smal"], "hat_small"),
         (["--dropout", 1], "--dropout is 1.0"),
         ([*supernet, "--valid-random", -1], "--valid-random is -1"),
-        ([*supernet, "--mos", "none", "--mos-apart", 1], "experts"),
         (["--subnet", tmp_path / "text.json"], "text.json"),
         (["--subnet", tmp_path / "foreign.json"], "qkv_dim"),
         ([*neuron, "--mos-experts", 3], "nas-ext extract"),

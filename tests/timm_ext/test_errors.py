@@ -165,8 +165,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (trainer(sched="plateau"), ConfigError, "--sched plateau"),
     (trainer(torchcompile="inductor"), ConfigError, "--torchcompile"),
     (lambda f: f.trainer(stability_architectures=9, subnet=str(f.root / "A.json")), ConfigError, "one architecture"),
-    (trainer(mos_apart=1.0), ConfigError, "experts"),
-    (trainer(mos_start="near"), ConfigError, "--mos-start"),
+    (trainer(mos_router_hidden=16), ConfigError, "--mos-router-hidden"),
     (lambda f: f.trainer(mos="layer", mos_experts=3, subnet=str(f.root / "A.json")), ConfigError, "--mos-experts"),
     (lambda f: build_model(config(f.npz, f.root / "r", mos="neuron", mos_experts=0), 2), ConfigError, "experts 0"),
     (lambda f: f.trainer(init=str(f.converted / "subnet.pt")), CheckpointError, "subnet.pt"),
@@ -236,7 +235,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: f.standalone(f.origin(), seed="two"), ConfigError, "seed"),
     (lambda f: f.standalone(f.origin(val_count=0)._replace(data=str(f.run))), ConfigError, "run"),
     (lambda f: supernet_settings(f.origin(init="i"), MoSConfig(), f.root, {}), ConfigError, "weights of i"),
-    (lambda f: supernet_settings(f.origin(), MoSConfig(), f.root, {"mos_rank": "2"}), ConfigError, "mos_rank"),
+    (lambda f: supernet_settings(f.origin(), MoSConfig(), f.root, {"mos_experts": "2"}), ConfigError, "mos_experts"),
 ]
 
 

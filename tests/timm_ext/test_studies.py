@@ -137,9 +137,9 @@ def test_images_of_standalone_networks(npz: Path, folder: Path, tmp_path: Path) 
 
 
 def test_other_experts_have_the_supernets_other_settings(npz: Path, tmp_path: Path) -> None:
-    trained = config(npz, tmp_path / "run", mos="layer", mos_apart=0.5, mos_start="near", mos_rank=2)
+    trained = config(npz, tmp_path / "run", mos="layer", mos_router_hidden=16)
     origin = Origin({"train": asdict(trained), "worker_count": 1}, tmp_path / "last.pt", None, SPACE)
-    for count, rank, apart in ((3, 2, 0.5), (1, 0, 0.0)):
-        experts = MoSConfig(kind="layer", experts=count, start="near", rank=rank)
+    for count in (3, 1):
+        experts = MoSConfig(kind="layer", experts=count, router_hidden=16)
         own = parse(supernet_settings(origin, experts, tmp_path, {}))
-        assert (own.mos_experts, own.mos_start, own.mos_rank, own.mos_apart) == (count, "near", rank, apart)
+        assert (own.mos, own.mos_experts, own.mos_router_hidden) == ("layer", count, 16)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from nas_core.files.reading import read_json
-from nas_core.layers.mos import experts_alike
 from nas_core.supernet.sampling import sandwich
 from tests.timm_ext.running import SPACE, config, train
 from tests.timm_ext.trained_by_workers import plain_images
@@ -152,27 +151,6 @@ def test_an_update_of_several_passes_is_that_of_one_batch(npz: Path, tmp_path: P
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     for name, tensor in weights(tmp_path / "whole").items():
         torch.testing.assert_close(weights(tmp_path / "parts")[name], tensor, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-def test_the_term_of_expert_diversity_is_added_once_per_update(npz: Path, tmp_path: Path, parts: int) -> None:
-    results = []
-    for weight in (0.0, 0.5):
-        trainer = Trainer(config(npz, tmp_path / str(weight), mos_apart=weight, **MIXED, grad_accum_steps=parts))
-        trainer.optimizer.step = lambda *_, **__: None  # type: ignore[method-assign]  gradients are compared
-        for images, labels, update, part, count in trainer.passes.epoch(0, 1):
-            trainer.model.train()
-            losses = trainer.train_step(images, labels, update, part, count)
-        gradients = {name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None}
-        results.append((gradients, torch.stack(losses).sum(), trainer.model))
-    (without, loss, model), (gradients, other, _) = results
-    model.zero_grad()
-    (0.5 * experts_alike(model)).backward()
-    for name, parameter in model.named_parameters():
-        if name in gradients:
-            term = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            torch.testing.assert_close(gradients[name], without.get(name, 0) + term, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(loss, other)
 
 
 def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

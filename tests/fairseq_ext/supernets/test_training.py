@@ -34,15 +34,13 @@ def changed(trained: Callable[[str], Path], tmp_path: Path) -> Changed:
     return made
 
 
-def test_other_experts_begin_and_are_kept_apart_as_the_supernets(changed: Changed, tmp_path: Path) -> None:
-    supernet = open_supernet(changed("task", _name="supernet_translation", mos_apart=0.5, mos_start="near"))
+def test_other_experts_have_the_supernets_other_settings(changed: Changed, tmp_path: Path) -> None:
+    supernet = open_supernet(changed("task", _name="supernet_translation"))
     experts: MoSConfig = supernet.experts
-    for count, apart in ((3, 0.5), (1, 0.0)):
-        supernet.supernet_command(tmp_path, replace(experts, experts=count, rank=2 if count > 1 else 0), {})
-        settings = read_state(tmp_path / SETTINGS)["cfg"]
-        model = settings["model"]
-        assert settings["task"]["mos_apart"] == apart == model.mos_apart
-        assert (model.mos_experts, model.mos_start, model.mos_rank) == (count, "near", 2 if count > 1 else 0)
+    for count in (3, 1):
+        supernet.supernet_command(tmp_path, replace(experts, experts=count, router_dropout=0.5), {})
+        model = read_state(tmp_path / SETTINGS)["cfg"]["model"]
+        assert (model.mos, model.mos_experts, model.mos_router_dropout) == (experts.kind, count, 0.5)
 
 
 @pytest.mark.parametrize("options", [{"finetune_from_model": "weights.pt"}, {"converted": "a digest"}])

@@ -41,7 +41,7 @@ MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
     "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
-    "low rank": MoSConfig(kind="neuron", router_hidden=8, experts=3, rank=2, start="near"),
+    "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
 }
 
 

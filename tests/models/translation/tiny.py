@@ -28,7 +28,7 @@ MIXTURES = {
     "layer": MoSConfig(kind="layer", router_hidden=8),
     "own": MoSConfig(kind="layer", router_hidden=8, experts=3, share_router=False, router_dropout=0.3),
     "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
-    "low rank": MoSConfig(kind="neuron", router_hidden=8, experts=3, rank=2, start="near"),
+    "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
 }
 EMBEDDINGS: dict[str, dict[str, bool]] = {
     "separate": {},
