@@ -16,7 +16,6 @@ from nas_core.report.measured.evaluation import ALL, Evaluation, evaluate_latenc
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.tables import Column, Table
 
-_WORST = 12
 _SHORT = 300
 """Largest number of displayed characters of a setting."""
 
@@ -100,8 +99,6 @@ def _add_evaluation(
     page.heading("Errors")
     table = _error_table(evaluation, collection.noun)
     page.table(table)
-    page.heading("Largest errors")
-    page.table(_worst_table(collection, evaluation, places))
     return [table]
 
 
@@ -173,37 +170,6 @@ def _error_table(evaluation: Evaluation, noun: str) -> Table:
         Column("bias", "signed (%)", "+.2f"),
         Column("worst", "worst (%)", "+.1f"),
         Column("learned", "of learned ones (%)", ".2f"),
-    ]
-    return Table(columns, rows).without_empty_columns()
-
-
-def _worst_table(collection: Collection, evaluation: Evaluation, places: Sequence[int]) -> Table:
-    rows = []
-    for place in evaluation.worst(_WORST):
-        network = collection.networks[places[place]]
-        rows.append(
-            {
-                "name": network.name,
-                "family": network.family,
-                "measured": network.latency_ms,
-                "error": network.error_percent,
-                "predicted": float(evaluation.predicted[place]),
-                "deviation": float(evaluation.deviation[place]) if evaluation.has_deviation else None,
-                "off": float(evaluation.percent[place]),
-                "nodes": network.nodes,
-                "flops_g": network.flops_g,
-            }
-        )
-    columns = [
-        Column("name", "network" if collection.space is None else "architecture"),
-        *([Column("family", "family")] if len(collection.families) > 1 else []),
-        Column("measured", "measured (ms)", ".3f"),
-        Column("error", "error (%)", ".2f"),
-        Column("predicted", "predicted (ms)", ".3f"),
-        Column("deviation", "std (ms)", ".3f"),
-        Column("off", "off by (%)", "+.1f"),
-        Column("nodes", "operators", "d"),
-        Column("flops_g", "GFLOPs", ".3f"),
     ]
     return Table(columns, rows).without_empty_columns()
 
