@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,12 +30,12 @@ from nas_core.latency.by_genes.collect import MeasureMany, reference_architectur
 from nas_core.latency.by_genes.collect import collect as collect_latencies
 from nas_core.latency.by_genes.dataset import LatencyData, load_latency_data
 from nas_core.latency.by_genes.fit import LEGEND, Quality, evaluate, fit, quality_warnings
-from nas_core.latency.by_genes.fit import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import timing_of
 from nas_core.latency.registry import described_latency_models, latency_model, parsed_model_settings
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
+from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture, SearchSpace, get_space
 
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
@@ -168,8 +168,20 @@ def check(
         typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
 
 
+_QUALITY = (
+    Column("name", ""),
+    Column("count", "rows", "d"),
+    Column("mape_percent", "MAPE %", ".2f"),
+    Column("r2", "R2", ".4f"),
+    Column("kendall_tau", "tau", ".4f"),
+    Column("coverage_percent", "coverage %", ".1f"),
+    Column("options_percent", "options %", ".1f"),
+)
+
+
 def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
-    typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
+    table = Table(_QUALITY, [{"name": name, **asdict(quality)} for name, quality in rows.items()])
+    typer.echo(f"{table.text()}\n\n{LEGEND}\n")
     for doubt in quality_warnings(list(rows.values())[-1], fitted):
         typer.echo(f"warning: {doubt}", err=True)
 

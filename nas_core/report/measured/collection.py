@@ -16,7 +16,6 @@ from nas_core.errors import DataError
 from nas_core.files.reading import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, second_measurements
-from nas_core.latency.machine import clock_summary
 from nas_core.models.kind import fitting_kind
 from nas_core.report.run import damaged
 from nas_core.space import Architecture, SearchSpace
@@ -241,7 +240,6 @@ def _conditions(
         "passes": f"{timing.get('repeats')}{', replayed as CUDA graphs' * bool(timing.get('cuda_graphs'))}"
         if timing
         else None,
-        "clocks of the device": clock_summary(dataset.clock_states()),
     }
 
 

@@ -212,9 +212,8 @@ def _read_graphs(
     if not graphs:
         raise DataError(f"none of the {len(files)} networks of {folder} can be read; the first: {skipped[0][1]}")
     if skipped:
-        _log.warning(
-            "%d of %d networks of %s are skipped; the first: %s", len(skipped), len(files), folder, skipped[0][1]
-        )
+        first = skipped[0][1]
+        _log.warning("%s: %d of %d networks are skipped; the first: %s", folder, len(skipped), len(files), first)
     if unknown:
         _log.warning("%s", describe_unknown(str(folder), unknown))
     return graphs, skipped
