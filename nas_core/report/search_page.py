@@ -194,11 +194,10 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
     for metric in (runs[0].described(name) for name in metrics):
         fields.append(Field(metric.label, metric.unit, int(metric.spec[1]) if metric.spec.endswith("f") else None))
     fields += [Field("measured latency", "ms", 2), Field("search"), Field("best")]
-    used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
     summary = {"summary": "As a file, for nas-ext extract --arch"} if all(run.from_supernet for run in runs) else {}
     return Evaluations(
-        [fields[place] for place in used],
-        [replace(row, values=[row.values[place] for place in used]) for row in rows],
+        fields,
+        rows,
         shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
         kinds=kinds_among(row.genes for row in rows),
         file=ARCHITECTURE_FILE | summary,

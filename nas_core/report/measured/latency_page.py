@@ -177,7 +177,7 @@ def _error_table(evaluation: Evaluation, noun: str) -> Table:
 def _points(collection: Collection, evaluation: Evaluation | None, places: Sequence[int]) -> Points:
     networks = collection.networks
     columns: dict[Field, Sequence[Any]] = {
-        Field("family"): [network.family for network in networks] if len(collection.families) > 1 else [],
+        Field("family"): [network.family if len(collection.families) > 1 else None for network in networks],
         Field("measured", "ms", 3): [network.latency_ms for network in networks],
         Field("standard error", "%", 2): [network.error_percent for network in networks],
     }
@@ -194,11 +194,10 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
     columns[Field("FLOPs", "G", 3)] = [network.flops_g for network in networks]
     columns[Field("parameters", "M", 3)] = [network.params_m for network in networks]
     columns[Field("operators", "", 0)] = [network.nodes for network in networks]
-    used = {field: values for field, values in columns.items() if any(value is not None for value in values)}
     rows = [
         Row(
             network.name,
-            [values[place] for values in used.values()],
+            [values[place] for values in columns.values()],
             about=[about.get(place, "")],
             facts=_facts(network),
             genes={} if network.architecture is None else network.architecture.to_dict(),
@@ -206,9 +205,9 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
         for place, network in enumerate(networks)
     ]
     if collection.space is None:
-        return Points(list(used), rows, "network")
+        return Points(list(columns), rows, "network")
     genes = [choice.name for choice in collection.space.choices if any(len(set(row)) > 1 for row in choice.options)]
-    return Points(list(used), rows, "architecture", genes, file=ARCHITECTURE_FILE)
+    return Points(list(columns), rows, "architecture", genes, file=ARCHITECTURE_FILE)
 
 
 def _facts(network: MeasuredNetwork) -> dict[str, str]:
