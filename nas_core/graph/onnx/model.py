@@ -58,16 +58,26 @@ def _strip(graph: Any, folder: Path | None, onnx: Any) -> None:
     for sparse in graph.sparse_initializer:
         graph.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
     graph.ClearField("sparse_initializer")
-    constants = (attribute.t for node in graph.node if node.op_type == "Constant" for attribute in node.attribute)
-    for tensor in (*graph.initializer, *constants):
+    for tensor in stored_tensors(graph):
         small = math.prod(tensor.dims) <= KEPT
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             small = small and folder is not None and _load(tensor, folder)
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")
         if not small:
-            for field in _VALUES:
-                tensor.ClearField(field)
+            clear_values(tensor)
+
+
+def stored_tensors(graph: Any) -> list[Any]:
+    """Return the initializers of a ``GraphProto`` and the tensors of its Constant operators."""
+    constants = (attribute.t for node in graph.node if node.op_type == "Constant" for attribute in node.attribute)
+    return [*graph.initializer, *constants]
+
+
+def clear_values(tensor: Any) -> None:
+    """Remove the values of a ``TensorProto``, and references to files with them."""
+    for field in _VALUES:
+        tensor.ClearField(field)
 
 
 def _load(tensor: Any, folder: Path) -> bool:

@@ -45,7 +45,7 @@ def write_latency_report(
         page.paragraph(warning)
     page.facts(collection.facts)
     page.details("Settings and versions", flat({"settings": collection.settings, "machine": collection.machine}))
-    tables = [_family_table(collection)]
+    tables = [family_table(collection)]
     page.heading("Measurements")
     page.table(tables[0])
     page.paragraph(
@@ -117,7 +117,8 @@ def _differences(collection: Collection, model: LatencyModel) -> list[str]:
     return notes
 
 
-def _family_table(collection: Collection) -> Table:
+def family_table(collection: Collection) -> Table:
+    """Return a row of latencies and sizes per family, and one of all networks."""
     families: list[str | None] = [*collection.families]
     rows = [_family_row(collection, family) for family in (*families, *[None] * (len(families) > 1))]
     columns = [
