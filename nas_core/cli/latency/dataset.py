@@ -25,8 +25,6 @@ from nas_core.latency.by_graph.published.collect import (
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
 from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs
-from nas_core.report.measured.collection import read_collection
-from nas_core.report.measured.latency_page import family_table
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
 _HELP = """Measure random networks of many families, or read latencies that timm published. The same command resumes; a
@@ -92,6 +90,9 @@ def _dataset(
 
 
 def _print_families(dataset: NetworkSet) -> None:
+    from nas_core.report.measured.collection import read_collection
+    from nas_core.report.measured.latency_page import family_table
+
     good = [row for row in dataset.rows if "error" not in row]
     for runtime in dataset.reference_ms if good else ():
         typer.echo(f"{runtime}\n{family_table(read_collection(dataset.path, runtime)).text()}")

@@ -247,7 +247,6 @@ def measured_on(path: str | Path) -> dict[str, Any] | None:
 class NnlqpRow(NamedTuple):
     """Row of NNLQP's table."""
 
-    id: str
     path: str
     """Path of the ONNX file, relative to the folder."""
     batch: int
@@ -265,7 +264,7 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
     rows = []
     for number, row in cells.items():
         try:
-            rows.append(NnlqpRow(row[0], row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
+            rows.append(NnlqpRow(row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
         except (IndexError, ValueError):
             raise DataError(
                 f"{path}, line {number} is {' '.join(row)[:80]!r}; expected id, ONNX file, batch, latency, family,"
