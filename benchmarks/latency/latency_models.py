@@ -20,10 +20,10 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.parts import published as _published
-from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent
+from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent, hat_table
 from benchmarks.parts.record import command, write_result
 from nas_core.latency.by_genes.base import GeneLatencyModel
-from nas_core.latency.by_genes.dataset import LatencyData, read_hat_table
+from nas_core.latency.by_genes.dataset import LatencyData
 from nas_core.latency.by_genes.drift import autocorrelation, estimate_drift
 from nas_core.latency.by_genes.fit import quality, random_split
 from nas_core.latency.by_genes.linear import LinearModel
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     total = len(TABLES) * sum(len(seeds) for _, seeds in models.values())
     with tqdm(total=total, desc="fits", disable=None) as bar:
         for name, space in TABLES.items():
-            data = read_hat_table(LATENCY_TABLES, name, get_space(space))
+            data = hat_table(name, get_space(space))
             residual = data.latency_ms / make_linear(data).fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
             tables[name] = {"residual_autocorrelation": round(autocorrelation(residual), 3)}
             for model, (make, seeds) in models.items():

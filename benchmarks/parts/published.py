@@ -20,7 +20,8 @@ from nas_core.files.reading import read_json
 from nas_core.graph import Graphs
 from nas_core.graph.nasbench101 import nasbench101_graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
-from nas_core.space import Architecture
+from nas_core.latency.by_genes.dataset import LatencyData, hat_latencies
+from nas_core.space import Architecture, SearchSpace
 
 DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 RELEASED = DATA / "hat_released_architectures.json"
@@ -44,6 +45,13 @@ HAT_SPACES = {
 def absent(path: Path) -> str | None:
     """Return why a file is missing; None if it exists."""
     return None if path.exists() else f"{path} is absent; set NAS_EXT_DATA to the folder that holds it"
+
+
+def hat_table(name: str, space: SearchSpace) -> LatencyData:
+    """Return one of HAT's latency tables."""
+    with np.load(LATENCY_TABLES, allow_pickle=False) as tables:
+        columns = dict(zip(tables[f"{name}__columns"].tolist(), tables[name].astype(np.float64).T, strict=True))
+    return hat_latencies(columns, space, name)
 
 
 def released() -> list[tuple[dict[str, Any], Architecture]]:

@@ -1,4 +1,4 @@
-"""Export of a model into a folder."""
+"""Export of a model into a folder, and default sizes of its dimensions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import glob
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from nas_core.optional import require
 TARGETS = ("onnx", "torch-export")
 FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"
+LENGTH = 30
+"""Default number of tokens of a sentence, and of the context of a decoding step."""
 _ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
 # Names of exported files. The list in a damaged model.json may contain others.
 _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.txt", re.ASCII)
@@ -50,15 +53,18 @@ def check_out(out: Path, to: str) -> None:
         require(module, "exporting to ONNX", "onnx")
 
 
-def _is_export(out: Path) -> bool:
+def _read_description(folder: Path) -> dict[str, Any] | None:
+    """Return the content of ``model.json``; None if the folder contains no export."""
     try:
-        content = read_json(out / DESCRIPTION)
+        content = read_json(folder / DESCRIPTION)
     except DataError:
-        return False
-    listed = content.get("files") if isinstance(content, dict) and content.get("format") == FORMAT else None
-    if not isinstance(listed, list):
-        return False
-    return all(
+        return None
+    return content if isinstance(content, dict) and content.get("format") == FORMAT else None
+
+
+def _is_export(out: Path) -> bool:
+    listed = (_read_description(out) or {}).get("files")
+    return isinstance(listed, list) and all(
         path.name in (DESCRIPTION, *listed) and _NAMES.fullmatch(path.name) and path.is_file() and not path.is_symlink()
         for path in out.iterdir()
     )
@@ -144,3 +150,30 @@ def _replace(new: Path, out: Path) -> None:
         old.replace(out)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
+    """Return sizes for the open dimensions that ``shapes`` and ``batch`` leave unset: batch size 1, 30 tokens.
+
+    Args:
+        path: ONNX file. The result is empty if :func:`write_export` did not write it.
+        shapes, batch: see :func:`nas_core.graph.onnx.reader.read_onnx`.
+    """
+    parts = (_read_description(path.parent) or {"parts": {}})["parts"].values()
+    part = next((part for part in parts if part["file"] == path.name), None)
+    if part is None:
+        return {}
+    inputs, largest = {value["name"]: value["shape"] for value in part["inputs"]}, part["largest"]
+    bound = set(shapes)
+    for name, dims in inputs.items():
+        if name in shapes:
+            bound |= {dim for dim in dims if isinstance(dim, str)}
+        elif batch is not None and dims and isinstance(dims[0], str):
+            bound.add(dims[0])
+    names = {dim for dims in inputs.values() for dim in dims if isinstance(dim, str)} - bound
+    return {name: min(_usual(name), largest.get(name, _usual(name))) for name in sorted(names)}
+
+
+def _usual(name: str) -> int:
+    # source_x3 joins the tokens of three encoder layers
+    return 1 if name == "batch" else LENGTH * int(name.partition("_x")[2] or 1)

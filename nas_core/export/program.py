@@ -54,8 +54,6 @@ def trace(part: Part) -> ExportedProgram:
 
 def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
     """Write an ONNX file. Weights that are too large for it go to ``<path>.data``."""
-    for module in ("onnx", "onnxscript"):
-        require(module, "exporting to ONNX", "onnx")
     names: dict[str, Any] = {"input_names": part.input_names, "output_names": part.output_names}
     try:
         with torch.no_grad(), _quiet():

@@ -160,7 +160,7 @@ class Graphs(Sequence[Graph]):
         """Select graphs by indices or by a boolean mask ``(G,)``."""
         positions = np.asarray(indices)
         chosen = np.arange(len(self))[positions if positions.size else positions.astype(np.int64)]
-        nodes, edges = _spans(self._first_node, chosen), _spans(self._first_edge, chosen)
+        nodes, edges = spans(self._first_node, chosen), spans(self._first_edge, chosen)
         return Graphs(
             self.ops[nodes],
             self.edges[edges],
@@ -260,7 +260,8 @@ def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
     return replace(joined, static=columns if joined.static is None else np.hstack([joined.static, columns]))
 
 
-def _spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+def spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the joined ranges from ``first[i]`` to ``first[i + 1]`` for each chosen i."""
     counts = first[chosen + 1] - first[chosen]
     starts = np.repeat(first[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     positions: NDArray[np.int64] = starts + np.arange(int(counts.sum()))

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nas_core.graph import nasbench201
 from nas_core.graph.graph import Graph, GraphError, operation_indices
-from nas_core.graph.graphs import Graphs, described
+from nas_core.graph.graphs import described
 from nas_core.graph.operation import Operation
 
-MICRO_CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
-"""Operations of the digits of architecture strings."""
+MICRO_CHOICES = nasbench201.CHOICES[:4]
+"""Operations of the digits of architecture strings: ``none``, ``skip_connect``, ``nor_conv_1x1``, ``nor_conv_3x3``."""
 MICRO_OPERATIONS = nasbench201.OPERATIONS
 MACRO_OPERATIONS = ("input", "normal", "double_channels", "halve_resolution", "double_and_halve", "output")
 """Names of the operation indices of a macro graph. Indices 1 to 4 are the digits of a macro string."""
@@ -48,17 +48,7 @@ def transnasbench_micro_graph(architecture: str | Sequence[int] | NDArray[np.int
         if match is None:
             raise GraphError(f"got micro architecture {architecture!r}; expected one like '64-41414-1_02_333'")
         architecture = [int(digit) for digit in match.groups()]
-    return transnasbench_micro_graphs(np.array([architecture]))[0]
-
-
-def transnasbench_micro_graphs(ops: ArrayLike) -> Graphs:
-    """Return the pruned graphs of many cells.
-
-    Args:
-        ops: ``(G, 6)`` indices into :data:`MICRO_CHOICES`, in the order of :data:`nas_core.graph.nasbench201.STATES`.
-    """
-    chosen = operation_indices(ops, len(MICRO_CHOICES), "TransNAS-Bench-101")
-    return nasbench201.nasbench201_graphs(np.array([nasbench201.CHOICES.index(n) for n in MICRO_CHOICES])[chosen])
+    return nasbench201.nasbench201_graph(operation_indices(architecture, len(MICRO_CHOICES), "TransNAS-Bench-101"))
 
 
 def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:

@@ -87,24 +87,6 @@ def clock_warning(states: Sequence[Mapping[str, Any]]) -> str | None:
     return f"the clock rates of the device were not constant: {'; '.join(findings)}" if findings else None
 
 
-def clock_summary(states: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a summary of the clock rates of measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
-    parts = []
-    for name, label, unit in (
-        ("sm_mhz", "processors ", "MHz"),
-        ("cpu_mhz", "", "MHz"),
-        ("memory_mhz", "memory ", "MHz"),
-        ("temperature_c", "", "C"),
-        ("power_limit_w", "limit ", "W"),
-    ):
-        if values := [float(state[name]) for state in states if state.get(name)]:
-            ends = dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values)))
-            parts.append(f"{label}{' to '.join(ends)} {unit}")
-    parts += sorted({f"governor {state['governor']}" for state in states if state.get("governor")})
-    sources = sorted({str(state["source"]) for state in states if state.get("source")})
-    return f"{', '.join(parts)} ({', '.join(sources) or 'unknown'})" if parts else None
-
-
 def _nvml_state(index: int) -> ClockState:
     try:
         nvml, handle = _nvml_handle(index)

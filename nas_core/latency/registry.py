@@ -66,7 +66,7 @@ def described_latency_models(by: By) -> str:
 def latency_model(name: str, by: By | None = None) -> type[Any]:
     """Return the class of a latency model by name."""
     if name not in LATENCY_MODELS.names():
-        raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
+        raise unknown_choice("latency model", name, list_latency_models(by))
     model = LATENCY_MODELS.get(name)
     if by not in (None, model.by):
         raise ConfigError(
@@ -103,22 +103,17 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     path = Path(path)
     if not path.is_file():
         raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} creates a latency model")
-    model = _read_by_genes(path) if path.suffix in _BY_GENES else _read_by_graph(path)
+    model: LatencyModel
+    if path.suffix in _BY_GENES:
+        header, arrays = read_model_file(path)
+        model = latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
+    else:
+        model = _read_by_graph(path)
     if by not in (None, model.by):
         instead = _INSTEAD[model.by].format(path=path)
         raise DataError(f"{path} holds latency model {model.name!r}, which {instead}")
     if space is not None and isinstance(model, GeneLatencyModel):
         model.check_space(space, path)
-    return model
-
-
-def _by(by: str | None) -> str:
-    return "" if by is None else f" by {by}"
-
-
-def _read_by_genes(path: Path) -> GeneLatencyModel:
-    header, arrays = read_model_file(path)
-    model: GeneLatencyModel = latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
     return model
 
 

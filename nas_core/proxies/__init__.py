@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.proxies.scoring import PROXIES, zero_cost
-    from nas_core.proxies.trial import Proxy
+    from nas_core.proxies.scoring import PROXIES, Trial, zero_cost
 
 __all__ = [
     "PROXIES",
-    "Proxy",
+    "Trial",
     "zero_cost",
 ]
 

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.errors import ConfigError
-from nas_core.proxies.trial import Proxy, Trial, gradients_of
+from nas_core.proxies.scoring import Trial, gradients_of
 
 _NORMS: frozenset[Any] = frozenset(
     {F.batch_norm, F.layer_norm, F.group_norm, F.instance_norm, F.rms_norm, torch.layer_norm, torch.batch_norm}
@@ -63,21 +63,11 @@ def _first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
     return tensor
 
 
-def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Proxy]:
-    def proxy(score: Callable[[Trial], float]) -> Proxy:
-        instance: Proxy = type(name, (Proxy,), {"name": name, "purpose": purpose, "score": staticmethod(score)})()
-        return instance
-
-    return proxy
-
-
-@_proxy("params", "number of parameters")
 def params(trial: Trial) -> float:
     """Return the number of parameters. A shared parameter counts once."""
     return float(sum(parameter.numel() for parameter in trial.network.parameters()))
 
 
-@_proxy("flops", "FLOPs of one sample")
 def flops(trial: Trial) -> float:
     """Return the FLOPs of one sample, two for each multiply-add.
 
@@ -105,13 +95,11 @@ def _window(dimensions: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
 
 
-@_proxy("grad_norm", "norms of the loss's gradient, summed over layers")
 def grad_norm(trial: Trial) -> float:
     """Return the sum over layers of the Euclidean norm of the gradient of the loss."""
     return _total([gradient.norm() for _, gradient in trial.sensitivities])
 
 
-@_proxy("snip", "weight times gradient of the loss, absolute, summed over weights")
 def snip(trial: Trial) -> float:
     """Return the sum over weights of ``|weight * gradient|`` (Lee et al., "SNIP", ICLR 2019)."""
     return _total([(weight * gradient).abs().sum() for weight, gradient in trial.sensitivities])
@@ -121,7 +109,6 @@ def _total(parts: list[Tensor]) -> float:
     return float(torch.stack([part.float() for part in parts]).sum())
 
 
-@_proxy("nwot", "log-determinant of how alike units react to the samples of a batch")
 def nwot(trial: Trial) -> float:
     """Return the log-determinant of a kernel ``(B, B)``: the number of units with equal activity for two samples.
 
@@ -145,7 +132,6 @@ def nwot(trial: Trial) -> float:
     return float(torch.linalg.eigvalsh(torch.stack(kernels).sum(0).cpu()).clamp(min=_LEAST_EIGENVALUE).log().sum())
 
 
-@_proxy("jacov", "how little the gradients of the outputs for the samples' inputs correlate")
 def jacov(trial: Trial) -> float:
     """Return minus the sum of ``log(v + k) + 1 / (v + k)`` over the eigenvalues v of the correlations of Jacobians.
 
@@ -180,7 +166,6 @@ def jacov(trial: Trial) -> float:
     return -float((values.log() + 1 / values).sum())
 
 
-@_proxy("synflow", "flow of ones through absolute weights to the output, as a logarithm")
 def synflow(trial: Trial) -> float:
     """Return the logarithm of the sum over weights of ``|w| * dR/d|w|``, with R the sum of outputs for inputs of ones.
 

@@ -36,7 +36,7 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
     values = (value for genes in networks for value in genes.values())
     kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
-    return {name: (_colour(name), _letter(name)) for name in KINDS.names() if name in kinds}
+    return {name: _look(name) for name in KINDS.names() if name in kinds}
 
 
 def layers_table(architecture: Architecture) -> Table:
@@ -87,7 +87,7 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
         if kinds:
             from matplotlib.patches import Patch
 
-            handles = [Patch(color=_colour(kind), label=kind) for kind in kinds]
+            handles = [Patch(color=_look(kind)[0], label=kind) for kind in kinds]
             figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9)
         figure.align_ylabels(grid[:, 0])
         return png(figure)
@@ -134,18 +134,16 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
     axes.grid(axis="x", visible=False)
 
 
-def _colour(name: str) -> str:
-    return _KINDS[name][0] if name in _KINDS else _UNKNOWN
-
-
-def _letter(name: str) -> str:
-    return _KINDS[name][1] if name in _KINDS else name[:1].upper()
+def _look(name: str) -> tuple[str, str]:
+    """Return colour and letter of a kind of attention."""
+    return _KINDS.get(name, (_UNKNOWN, name[:1].upper()))
 
 
 def _strip(axes: Any, values: Sequence[str]) -> None:
     for place, value in enumerate(values, 1):
-        axes.bar(place, 1, color=_colour(value), width=0.92)
-        axes.text(place, 0.5, _letter(value), ha="center", va="center", color="white", fontsize=8)
+        colour, letter = _look(value)
+        axes.bar(place, 1, color=colour, width=0.92)
+        axes.text(place, 0.5, letter, ha="center", va="center", color="white", fontsize=8)
     axes.set(ylim=(0, 1), yticks=[])
     axes.grid(visible=False)
     for spine in axes.spines.values():

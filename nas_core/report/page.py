@@ -66,15 +66,18 @@ class Points:
 
     @property
     def content(self) -> dict[str, Any]:
+        """Content of the page's table, without empty columns."""
+        used = [
+            place for place in range(len(self.fields)) if any(row.values[place] not in (None, "") for row in self.rows)
+        ]
+        rows = [vars(row) | {"values": [row.values[place] for place in used]} for row in self.rows]
         return {
             "noun": self.noun,
-            "fields": list(map(asdict, self.fields)),
+            "fields": [asdict(self.fields[place]) for place in used],
             "genes": list(self.shown),
             "letters": {word: list(kind) for word, kind in self.kinds.items()},
             "file": dict(self.file) or None,
-            "rows": [
-                {"key": row.key, **{name: value for name, value in vars(row).items() if value}} for row in self.rows
-            ],
+            "rows": [{"key": row["key"], **{name: value for name, value in row.items() if value}} for row in rows],
         }
 
 

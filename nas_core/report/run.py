@@ -189,16 +189,15 @@ def read_run(folder: str | Path) -> SearchRun:
 
 
 @contextmanager
-def damaged(folder: str | Path) -> Iterator[None]:
-    """Convert Python errors from damaged files to `DataError`."""
+def damaged(path: str | Path) -> Iterator[None]:
+    """Convert Python errors from a damaged file, or a damaged file in a folder, to `DataError`."""
     try:
         yield
     except NasExtError:
         raise
-    except (AttributeError, KeyError, IndexError, OverflowError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(
-            f"a file in {folder} is damaged ({type(error).__name__}: {error}); restore it, or give the folder of"
-            " another search"
+            f"{path} or a file in it is damaged ({type(error).__name__}: {error}); restore it, or give another path"
         ) from error
 
 

@@ -70,7 +70,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         _add_fronts(page, run, points)
         page.points(points, best_number([run], points), "All evaluations")
         _add_genes(page, run)
-        _add_course(page, run, points)
+        _add_course(page, run)
         _add_baselines(page, run)
         _add_training(page, run, None if train_log is None else Path(train_log))
         _add_finalists(page, run, state)
@@ -194,11 +194,10 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
     for metric in (runs[0].described(name) for name in metrics):
         fields.append(Field(metric.label, metric.unit, int(metric.spec[1]) if metric.spec.endswith("f") else None))
     fields += [Field("measured latency", "ms", 2), Field("search"), Field("best")]
-    used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
     summary = {"summary": "As a file, for nas-ext extract --arch"} if all(run.from_supernet for run in runs) else {}
     return Evaluations(
-        [fields[place] for place in used],
-        [replace(row, values=[row.values[place] for place in used]) for row in rows],
+        fields,
+        rows,
         shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
         kinds=kinds_among(row.genes for row in rows),
         file=ARCHITECTURE_FILE | summary,
@@ -274,27 +273,13 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
         )
 
 
-def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
+def _add_course(page: Page, run: SearchRun) -> None:
     page.heading("Course of the search")
     history = {limit_label(name): values for name, values in run.history().items() if name != GIVEN}
     page.plot(
         figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
         "best value so far over the evaluations",
     )
-    measured = [
-        (real, predicted, points.numbers.get((0, finalist["key"]), 0))
-        for finalist in run.finalists
-        if (predicted := run.value(finalist["metrics"], "latency_ms"))
-        and (real := run.value(finalist["measured"], "latency_ms"))
-    ]
-    if measured:
-        x, y, numbers = zip(*measured, strict=True)
-        ends = [min(*x, *y) * 0.95, max(*x, *y) * 1.05]
-        equal = {"type": "scatter", "mode": "lines", "name": "equal", "x": ends, "y": ends}
-        error = 100 * sum(abs(b / a - 1) for a, b in zip(x, y, strict=True)) / len(x)
-        trace = figures.cloud(f"finalists, mean error {error:.1f} %", x, y, numbers, 0)
-        figure = figures.figure([equal, trace], "measured (ms)", "predicted (ms)", 400)
-        page.plot(figure, "predicted against measured latency of the finalists")
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:

@@ -61,11 +61,10 @@ class Table:
     def csv(self) -> str:
         """Return CSV with unrounded numbers."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.key for column in self.columns])
-        for row in self.rows:
-            values = [row.get(column.key) for column in self.columns]
-            writer.writerow(["" if value is None else value for value in values])
+        keys = [column.key for column in self.columns]
+        writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
         return text.getvalue()
 
 

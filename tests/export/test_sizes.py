@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nas_core.export.sizes import usual_sizes
+from nas_core.export.folder import usual_sizes
 from nas_core.files.writing import write_json
 
 

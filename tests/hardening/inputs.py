@@ -64,7 +64,6 @@ def _measurements(folder: Path) -> None:
     table = np.random.default_rng(0).integers(1, 6, (20, len(COLUMNS))).astype(float)
     lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in table.tolist())]
     (folder / "hat.csv").write_text("\n".join(lines) + "\n")
-    np.savez_compressed(folder / "hat.npz", here=table, here__columns=np.array(COLUMNS))
 
 
 def _records(folder: Path) -> None:

@@ -61,7 +61,6 @@ CASES = (
     Case("report architecture", "a.json", "report architecture {file} --out {out}/a.png", 2),
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
-    Case("latency fit, tables", "hat.npz", "latency fit --data {file} --out {out}/m.npz", 4),
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
     Case("latency check, mlp", "latency.npz", "latency check --model {file} --data {inputs}/measured.jsonl", 4),
     Case("report latency", "measured.jsonl", "report latency {file} --out {out}/r.html", 2),

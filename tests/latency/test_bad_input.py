@@ -16,7 +16,7 @@ from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtErr
 from nas_core.graph import GraphError
 from nas_core.latency import LATENCY_MODELS, TimingConfig, load_latency_model, measure
 from nas_core.latency.by_genes.collect import planned_architectures
-from nas_core.latency.by_genes.dataset import COLUMNS, LatencyData, LatencyDataset, load_latency_data, read_hat_table
+from nas_core.latency.by_genes.dataset import COLUMNS, LatencyData, LatencyDataset, load_latency_data
 from nas_core.latency.by_genes.fit import evaluate, fit
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.by_genes.mlp import MLPConfig
@@ -139,10 +139,9 @@ TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
     (load_latency_data, "lat.jsonl", "not json\n", "line 1"),
     (load_latency_data, "lat.txt", "", "lat.txt"),
     (load_latency_data, "none.jsonl/x.jsonl", "", "not found"),
-    (read_hat_table, "t.csv", HAT.replace("latency_mean_decoder", "latency"), "'latency_mean_decoder'"),
-    (read_hat_table, "t.csv", HAT.replace("\n1", "\nwide"), "'wide'"),
-    (read_hat_table, "t.csv", "", "t.csv"),
-    (read_hat_table, "x.npz", "nonsense", "x.npz"),
+    (load_latency_data, "t.csv", HAT.replace("latency_mean_decoder", "latency"), "'latency_mean_decoder'"),
+    (load_latency_data, "t.csv", HAT.replace("\n1", "\nwide"), "'wide'"),
+    (load_latency_data, "t.csv", "", "t.csv"),
     (load_latency_model, "model.json", "[]", "is not a latency model"),
     (load_latency_model, "model.json", '{"format": "other"}', "is not a latency model"),
     (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "99"),
@@ -240,12 +239,9 @@ def test_tables(tmp_path: Path) -> None:
     for content in (b"\x1f\x8b\x00broken", b"\xff\xfe\x00", gzip.compress(b"x" * 100)[:-9]):
         path.write_bytes(content)
         check(lambda: read_published(path), DataError, "t.csv")
-    tables = tmp_path / "tables.npz"
-    values = np.ones((3, len(COLUMNS)))
-    np.savez(tables, a=values, a__columns=np.array(COLUMNS), b=values[:, 1:], b__columns=np.array(COLUMNS))
-    check(lambda: read_hat_table(tables), DataError, "a, b")
-    check(lambda: read_hat_table(tables, "c"), DataError, "'c'")
-    check(lambda: read_hat_table(tables, "a", TINY), SpaceError, "'tiny'")
+    table = tmp_path / "table.csv"
+    table.write_text(HAT)
+    check(lambda: load_latency_data(table, TINY), SpaceError, "'tiny'")
 
 
 def test_network_data(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nas_core.latency import machine
-from nas_core.latency.machine import clock_state, clock_summary, clock_warning
+from nas_core.latency.machine import clock_state, clock_warning
 
 UUID = "GPU-8f6d2f3a-2b1c-4d5e-9f00-112233445566"
 FIRST = {
@@ -80,14 +80,3 @@ def test_clocks_of_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_warning(states: list[dict[str, Any]], warning: str | None) -> None:
     text = clock_warning(states)
     assert text is None if warning is None else (text is not None and warning in text)
-
-
-def test_the_summary() -> None:
-    assert clock_summary([]) is None and clock_summary([{}]) is None
-    other = {**FIRST, "sm_mhz": 1965, "temperature_c": 41, "power_limit_w": 700.0}
-    assert clock_summary([FIRST, other, {}]) == (
-        "processors 1,755 to 1,965 MHz, memory 2,619 MHz, 41 to 60 C, limit 700 W (nvml)"
-    )
-    assert clock_summary([{"source": "sys", "governor": "powersave", "cpu_mhz": 2394}]) == (
-        "2,394 MHz, governor powersave (sys)"
-    )

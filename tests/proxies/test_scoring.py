@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.graph import GraphError
-from nas_core.proxies import PROXIES, Proxy, zero_cost
+from nas_core.proxies import PROXIES, Trial, zero_cost
 from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies
-from nas_core.proxies.trial import Trial
 from nas_core.space.image import image_space
 
 OWN = ("params", "flops", "synflow", "nwot", "jacov", "grad_norm", "snip")
@@ -118,17 +117,12 @@ def test_an_error_is_one_line_with_the_value(call: Callable[[], Any], error: typ
     assert value in str(caught.value) and "\n" not in str(caught.value)
 
 
-class Depth(Proxy):
+def depth(trial: Trial) -> float:
     """A proxy of a third party: how many modules there are."""
-
-    name = "depth"
-    purpose = "number of modules"
-
-    def score(self, trial: Trial) -> float:
-        return float(len(list(trial.network.modules())))
+    return float(len(list(trial.network.modules())))
 
 
 def test_a_proxy_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROXIES._registered, "depth", Depth())  # private: forgotten after the test
+    monkeypatch.setitem(PROXIES._registered, "depth", depth)  # private: forgotten after the test
     assert zero_cost(network(), images(), proxies=["depth"]) == {"depth": 7.0}
     assert list(zero_cost(network(), images())) == [*OWN, "depth"]

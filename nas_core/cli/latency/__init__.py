@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,12 +30,12 @@ from nas_core.latency.by_genes.collect import MeasureMany, reference_architectur
 from nas_core.latency.by_genes.collect import collect as collect_latencies
 from nas_core.latency.by_genes.dataset import LatencyData, load_latency_data
 from nas_core.latency.by_genes.fit import LEGEND, Quality, evaluate, fit, quality_warnings
-from nas_core.latency.by_genes.fit import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import timing_of
 from nas_core.latency.registry import described_latency_models, latency_model, parsed_model_settings
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
+from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture, SearchSpace, get_space
 
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
@@ -128,9 +128,7 @@ app.command("collect")(with_options(_collect, {"timing_options": parameters_of(T
 
 @app.command("fit")
 def fit_(
-    data: Annotated[
-        Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv, .npz).")
-    ],
+    data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv).")],
     out: Annotated[Path, typer.Option(help="Model file to write: .json, or .npz (smaller for an MLP).")],
     model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Fraction of measurements held out for evaluation.")] = 0.2,
@@ -139,13 +137,12 @@ def fit_(
         list[str] | None, typer.Option("--set", help="Setting of the model, NAME=VALUE; repeatable.")
     ] = None,
     space: Annotated[str | None, typer.Option(help="Search space of a latency table of HAT.")] = None,
-    table: Annotated[str | None, typer.Option(help="Name of the table in an .npz file.")] = None,
 ) -> None:
     """Fit a latency model and print its quality on held-out measurements, with warnings if it is poor."""
     if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
         raise ConfigError(f"--out is {out}; expected a file other than --data that ends in .json or .npz")
     make = _maker(model, settings or [], seed)
-    measured = load_latency_data(data, get_space(space) if space else None, table)
+    measured = load_latency_data(data, get_space(space) if space else None)
     fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed)
     fitted.model.save(out)
     _print_quality(fitted.tables())
@@ -157,7 +154,6 @@ def check(
     model: Annotated[Path, typer.Option(help="File written by 'fit'.")],
     data: Annotated[Path | None, typer.Option(help="Other measurements to compare with.")] = None,
     architecture: Annotated[Path | None, typer.Option(help="Architecture file to predict and measure.")] = None,
-    table: Annotated[str | None, typer.Option(help="Name of the table in an .npz file.")] = None,
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Number of timed passes; default: as in 'collect'.")
     ] = None,
@@ -167,13 +163,25 @@ def check(
         raise ConfigError("got both or none of --data and --architecture; expected one of them")
     fitted = load_latency_model(model, "genes")
     if data is not None:
-        _print_quality(_check_data(fitted, load_latency_data(data, fitted.space, table)), fitted=False)
+        _print_quality(_check_data(fitted, load_latency_data(data, fitted.space)), fitted=False)
     elif architecture is not None:
         typer.echo(_check_architecture(fitted, Architecture.load(architecture), repeats, str(model)))
 
 
+_QUALITY = (
+    Column("name", ""),
+    Column("count", "rows", "d"),
+    Column("mape_percent", "MAPE %", ".2f"),
+    Column("r2", "R2", ".4f"),
+    Column("kendall_tau", "tau", ".4f"),
+    Column("coverage_percent", "coverage %", ".1f"),
+    Column("options_percent", "options %", ".1f"),
+)
+
+
 def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
-    typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
+    table = Table(_QUALITY, [{"name": name, **asdict(quality)} for name, quality in rows.items()])
+    typer.echo(f"{table.text()}\n\n{LEGEND}\n")
     for doubt in quality_warnings(list(rows.values())[-1], fitted):
         typer.echo(f"warning: {doubt}", err=True)
 

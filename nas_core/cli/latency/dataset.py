@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from nas_core.cli.options import settings_help, with_options
@@ -24,7 +25,6 @@ from nas_core.latency.by_graph.published.collect import (
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
 from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs
-from nas_core.report.network_set import agreement, summary
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
 _HELP = """Measure random networks of many families, or read latencies that timm published. The same command resumes; a
@@ -69,24 +69,41 @@ def _dataset(
         return
     chosen = chosen_families(families)
     if again:
-        typer.echo(agreement(remeasure_networks(out, chosen, again)))
+        for runtime, ratio in remeasure_networks(out, chosen, again).items():
+            middle = float(np.median(ratio))
+            spread = float(np.quantile(np.abs(ratio / middle - 1), 0.68))
+            typer.echo(
+                f"{runtime}: {len(ratio)} networks were measured again; median difference {100 * (middle - 1):+.1f} %,"
+                f" two thirds within {100 * spread:.1f} % of the median"
+            )
         return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: typed.pop(name) for name in list(typed) if name in names}
     config = config_from(NetworkSetConfig, typed, "setting of a data set")
     timing = config_from(TimingConfig, {**_TIMING, "device": device or "cpu", **timed}, "setting")
     measured = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
-    typer.echo(summary(measured))
+    _print_families(measured)
     machine = measured.machine["device_name"]
     typer.echo(f"{len(measured.rows)} networks in {out}, on {machine}, {timing.threads} thread(s)")
     if note := measured.clock_warning():
         typer.echo(f"note: {note}", err=True)
 
 
+def _print_families(dataset: NetworkSet) -> None:
+    from nas_core.report.measured.collection import read_collection
+    from nas_core.report.measured.latency_page import family_table
+
+    good = [row for row in dataset.rows if "error" not in row]
+    for runtime in dataset.reference_ms if good else ():
+        typer.echo(f"{runtime}\n{family_table(read_collection(dataset.path, runtime)).text()}")
+    if seconds := sum(row["seconds"] for row in good):
+        typer.echo(f"{len(good) / seconds * 3600:.0f} networks per hour")
+
+
 def _published(out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig) -> None:
     table, source = read_published(csv, device), network_source("timm")
     collected = collect_published(out, table, source, device, networks, config)
-    typer.echo(summary(collected))
+    _print_families(collected)
     good = sum("error" not in row for row in collected.rows)
     typer.echo(f"{good} networks in {out}, as timm measured them on {collected.machine['device_name']}")
     _print_skipped(collected, source)

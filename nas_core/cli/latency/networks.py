@@ -10,13 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.export.folder import DESCRIPTION
-from nas_core.export.sizes import usual_sizes
+from nas_core.export.folder import DESCRIPTION, usual_sizes
 from nas_core.graph.fingerprints import fingerprints
 from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
-from nas_core.latency.by_graph.data import NetworkLatencies, family_quality, family_table
+from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, load_networks, measured_on
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES
 from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read, shipped_for
@@ -36,6 +35,12 @@ _COLUMNS = (
     Column("spread_ms", "+- ms", ".3f"),
     Column("flops_g", "GFLOPs", ".3f"),
     Column("params_m", "M params", ".3f"),
+)
+_QUALITY = (
+    Column("family", "family"),
+    Column("count", "count", "d"),
+    Column("mape_percent", "MAPE %", ".2f"),
+    Column("acc10_percent", "Acc(10 %)", ".2f"),
 )
 
 
@@ -75,7 +80,7 @@ def train(
     learned, held_out = networks.in_domain()
     fitted = _fitted(fitted, learned, seed).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
-    typer.echo(family_table(quality))
+    typer.echo(Table(_QUALITY, [{"family": name, **asdict(row)} for name, row in quality.items()]).text())
     typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
     if everything:
         judged, spread = fitted.info["held_out"], fitted.relative_spread

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,6 @@ class GeneLatencyModel(LatencyModel):
     """
 
     by = "genes"
-    saved_as: ClassVar[str | None] = None
-    """Model name in files if another class loads them; None: ``name``."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -134,7 +132,7 @@ class GeneLatencyModel(LatencyModel):
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "kind": self.saved_as or self.name,
+            "kind": self.name,
             "source": self.source,
             "space": space_to_dict(self.space),
             "interval": list(self.interval),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, SpaceError
-from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
 from nas_core.files.journal import append_jsonl
 from nas_core.files.reading import read_bytes
 from nas_core.graph.fingerprints import fingerprint
@@ -172,48 +170,41 @@ class LatencyDataset:
         return LatencyData(self.space, "rows", rows, latency, order, True, info)
 
 
-def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
-    """Load measurements of ``nas-ext latency collect`` (.jsonl) or one of HAT's latency tables (.csv, .npz).
+def load_latency_data(path: str | Path, space: SearchSpace | None = None) -> LatencyData:
+    """Load measurements of ``nas-ext latency collect`` (.jsonl) or one of HAT's latency tables (.csv).
 
     Args:
         space: search space of the HAT table; None: ``hat_wmt14_en_de``.
-        table: name of the HAT table in an .npz file; None: the only one.
     """
     suffix = Path(path).suffix.lower()
-    if suffix in (".csv", ".npz"):
-        return read_hat_table(path, table, space)
+    if suffix == ".csv":
+        return hat_latencies(_csv(path), space or get_space("hat_wmt14_en_de"), str(path))
     if suffix != ".jsonl":
-        raise DataError(
-            f"{path}: expected measurements as .jsonl (nas-ext latency collect), or a HAT table as .csv or .npz"
-        )
+        raise DataError(f"{path}: expected measurements as .jsonl (nas-ext latency collect), or a HAT table as .csv")
     return LatencyDataset.read(path).data()
 
 
-def list_hat_tables(path: str | Path) -> list[str]:
-    """Return the names of the HAT tables in an .npz file; array ``NAME__columns`` has the column names of ``NAME``."""
-    with _open(path) as file:
-        return [name for name in file.files if f"{name}__columns" in file.files]
-
-
-def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpace | None = None) -> LatencyData:
-    """Read one of HAT's latency tables, with arguments as in :func:`load_latency_data`.
+def hat_latencies(columns: Mapping[str, NDArray[np.float64]], space: SearchSpace, name: str) -> LatencyData:
+    """Return the latencies of one of HAT's tables.
 
     A row has ten averages over the layers of an architecture, and its encoder and decoder latency in ms, which are
     added. Rows are in the order of measurement.
+
+    Args:
+        columns: the table's columns by name.
+        name: name of the table, for error messages and provenance.
     """
-    space = space or get_space("hat_wmt14_en_de")
     names = [choice.name for choice in space.choices]
     if sorted(names) != sorted(_GENES.values()):
         raise SpaceError(
             f"space {space.name!r} does not have the ten genes of HAT's tables; give space hat_wmt14_en_de"
         )
-    columns = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
-    if missing := [name for name in (*_GENES, *_PARTS) if name not in columns]:
-        raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
+    if missing := [column for column in (*_GENES, *_PARTS) if column not in columns]:
+        raise DataError(f"{name} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
     by_gene = {gene: columns[column] for column, gene in _GENES.items()}
-    averages = np.stack([by_gene[name] / space.choice(name).unit for name in names], axis=1)
+    averages = np.stack([by_gene[gene] / space.choice(gene).unit for gene in names], axis=1)
     latency = columns[_PARTS[0]] + columns[_PARTS[1]]
-    info = {"machine": {"table": table or Path(path).stem}, "settings": {}, "reference_ms": None}
+    info = {"machine": {"table": Path(name).stem}, "settings": {}, "reference_ms": None}
     return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
 
 
@@ -224,26 +215,3 @@ def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:
         return {name.strip(): column for name, column in zip(header, values.T, strict=True)}
     except (ValueError, csv.Error) as error:  # also bytes that are no text, and rows of unequal length
         raise DataError(f"{path} is not a CSV table of numbers ({error}); give one of HAT's tables") from None
-
-
-def _npz(path: str | Path, table: str | None) -> dict[str, NDArray[np.float64]]:
-    tables = list_hat_tables(path)
-    if table is None and len(tables) == 1:
-        table = tables[0]
-    if table not in tables:
-        problem = f"has no table {table!r}" if table else "holds several tables"
-        raise DataError(f"{path} {problem}; choose one of: {', '.join(tables) or 'none'}")
-    with _open(path) as file:
-        columns = np.asarray(file[table], np.float64).T
-        return dict(zip(file[f"{table}__columns"].tolist(), columns, strict=True))
-
-
-@contextlib.contextmanager
-def _open(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
-    try:
-        with open_npz(path) as file:
-            yield file
-    except DAMAGED_ARCHIVE as error:
-        raise DataError(
-            f"{path} is not an .npz file of HAT's tables, or is damaged ({error}); give another file"
-        ) from None

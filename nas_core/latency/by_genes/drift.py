@@ -29,7 +29,6 @@ class Drift:
     """``(n,)`` ascending positions in the order of measurement."""
     factor: Floats
     """``(n,)`` drift factors with median 1."""
-    window: int
 
     def at(self, order: NDArray[Any]) -> Floats:
         return np.asarray(np.interp(order, self.order, self.factor), np.float64)
@@ -75,5 +74,5 @@ def estimate_drift(
             factor = running_median(ratio, window)
             factor = factor / np.median(factor)
         error = float(np.mean(np.abs(ratio / running_median(ratio, window, leave_out=True) - 1)))
-        candidates.append((error, Drift(order, factor, window)))
+        candidates.append((error, Drift(order, factor)))
     return min(candidates, key=lambda candidate: candidate[0])[1]

@@ -186,21 +186,6 @@ def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
     return warnings
 
 
-def table(rows: dict[str, Quality]) -> str:
-    width = max(10, *(len(name) for name in rows))
-    lines = [f"{'':{width}} {'rows':>6} {'MAPE %':>8} {'R2':>8} {'tau':>8} {'coverage %':>11} {'options %':>10}"]
-    for name, q in rows.items():
-        r2, tau, options = (
-            f"{value:.{digits}f}" if math.isfinite(value) else "-"
-            for value, digits in ((q.r2, 4), (q.kendall_tau, 4), (q.options_percent, 1))
-        )
-        lines.append(
-            f"{name:{width}} {q.count:6d} {q.mape_percent:8.2f} {r2:>8} {tau:>8} {q.coverage_percent:11.1f}"
-            f" {options:>10}"
-        )
-    return "\n".join(lines)
-
-
 def _is_drifting(data: LatencyData) -> bool:
     if data.referenced:
         return False

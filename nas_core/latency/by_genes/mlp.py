@@ -163,5 +163,4 @@ class HATModel(MLPModel):
     """Multi-layer perceptron with the hyper-parameters of HAT."""
 
     name = "hat-mlp"
-    saved_as = MLPModel.name
     config_class = HATConfig

@@ -134,10 +134,3 @@ def family_quality(
     errors, shares = zip(*((q.mape_percent, q.acc10_percent) for q in rows.values()), strict=True)
     average = FamilyQuality(len(names), float(np.mean(errors)), float(np.mean(shares)))
     return {**rows, "average": average, "all": everything}
-
-
-def family_table(rows: dict[str, FamilyQuality]) -> str:
-    width = max(8, *(len(name) for name in rows))
-    lines = [f"{'':{width}} {'count':>6} {'MAPE %':>8} {'Acc(10 %)':>10}"]
-    lines += [f"{n:{width}} {q.count:6d} {q.mape_percent:8.2f} {q.acc10_percent:10.2f}" for n, q in rows.items()]
-    return "\n".join(lines)

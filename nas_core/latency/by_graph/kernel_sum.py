@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
+from nas_core.graph.graphs import spans
 from nas_core.graph.onnx.corrected import ATTRIBUTES
 from nas_core.graph.onnx.operators import CLASS_OF, CLASSES, CORRECTED, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
@@ -272,9 +273,7 @@ class Kernels:
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the indices ``(r,)`` of the kernels of networks ``(n,)``, and the position in ``networks`` of each."""
         sizes = self.first[networks + 1] - self.first[networks]
-        place = np.repeat(np.arange(len(networks)), sizes)
-        offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self.first[networks][place] + offset, place
+        return spans(self.first, networks), np.repeat(np.arange(len(networks)), sizes)
 
 
 def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import DataError, NasExtError
+from nas_core.errors import DataError
 from nas_core.files.reading import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, second_measurements
-from nas_core.latency.machine import clock_summary
 from nas_core.models.kind import fitting_kind
+from nas_core.report.run import damaged
 from nas_core.space import Architecture, SearchSpace
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,8 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
     if path.is_dir():
         if not (path / JOURNAL).exists():
             raise DataError(f"{path} contains no {JOURNAL}; {_EXPECTED}")
-        return _or_damaged(path, lambda: _networks(path, runtime))
+        with damaged(path):
+            return _networks(path, runtime)
     if not path.exists():
         raise DataError(f"{path} does not exist; {_EXPECTED}")
     if path.suffix != ".jsonl" or path.name == JOURNAL:
@@ -101,16 +102,8 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
             f"--runtime {runtime} is only for folders of 'nas-ext latency dataset', but {path} is a file of"
             " architectures; leave it out"
         )
-    return _or_damaged(path, lambda: _architectures(path))
-
-
-def _or_damaged(path: Path, read: Callable[[], Collection]) -> Collection:
-    try:
-        return read()
-    except NasExtError:
-        raise
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError) as error:
-        raise DataError(f"{path} is damaged ({type(error).__name__}: {error}); restore it or measure again") from None
+    with damaged(path):
+        return _architectures(path)
 
 
 def _networks(path: Path, runtime: str | None) -> Collection:
@@ -247,7 +240,6 @@ def _conditions(
         "passes": f"{timing.get('repeats')}{', replayed as CUDA graphs' * bool(timing.get('cuda_graphs'))}"
         if timing
         else None,
-        "clocks of the device": clock_summary(dataset.clock_states()),
     }
 
 

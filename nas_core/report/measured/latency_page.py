@@ -16,7 +16,6 @@ from nas_core.report.measured.evaluation import ALL, Evaluation, evaluate_latenc
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.tables import Column, Table
 
-_WORST = 12
 _SHORT = 300
 """Largest number of displayed characters of a setting."""
 
@@ -46,7 +45,7 @@ def write_latency_report(
         page.paragraph(warning)
     page.facts(collection.facts)
     page.details("Settings and versions", flat({"settings": collection.settings, "machine": collection.machine}))
-    tables = [_family_table(collection)]
+    tables = [family_table(collection)]
     page.heading("Measurements")
     page.table(tables[0])
     page.paragraph(
@@ -100,8 +99,6 @@ def _add_evaluation(
     page.heading("Errors")
     table = _error_table(evaluation, collection.noun)
     page.table(table)
-    page.heading("Largest errors")
-    page.table(_worst_table(collection, evaluation, places))
     return [table]
 
 
@@ -120,7 +117,8 @@ def _differences(collection: Collection, model: LatencyModel) -> list[str]:
     return notes
 
 
-def _family_table(collection: Collection) -> Table:
+def family_table(collection: Collection) -> Table:
+    """Return a row of latencies and sizes per family, and one of all networks."""
     families: list[str | None] = [*collection.families]
     rows = [_family_row(collection, family) for family in (*families, *[None] * (len(families) > 1))]
     columns = [
@@ -177,41 +175,10 @@ def _error_table(evaluation: Evaluation, noun: str) -> Table:
     return Table(columns, rows).without_empty_columns()
 
 
-def _worst_table(collection: Collection, evaluation: Evaluation, places: Sequence[int]) -> Table:
-    rows = []
-    for place in evaluation.worst(_WORST):
-        network = collection.networks[places[place]]
-        rows.append(
-            {
-                "name": network.name,
-                "family": network.family,
-                "measured": network.latency_ms,
-                "error": network.error_percent,
-                "predicted": float(evaluation.predicted[place]),
-                "deviation": float(evaluation.deviation[place]) if evaluation.has_deviation else None,
-                "off": float(evaluation.percent[place]),
-                "nodes": network.nodes,
-                "flops_g": network.flops_g,
-            }
-        )
-    columns = [
-        Column("name", "network" if collection.space is None else "architecture"),
-        *([Column("family", "family")] if len(collection.families) > 1 else []),
-        Column("measured", "measured (ms)", ".3f"),
-        Column("error", "error (%)", ".2f"),
-        Column("predicted", "predicted (ms)", ".3f"),
-        Column("deviation", "std (ms)", ".3f"),
-        Column("off", "off by (%)", "+.1f"),
-        Column("nodes", "operators", "d"),
-        Column("flops_g", "GFLOPs", ".3f"),
-    ]
-    return Table(columns, rows).without_empty_columns()
-
-
 def _points(collection: Collection, evaluation: Evaluation | None, places: Sequence[int]) -> Points:
     networks = collection.networks
     columns: dict[Field, Sequence[Any]] = {
-        Field("family"): [network.family for network in networks] if len(collection.families) > 1 else [],
+        Field("family"): [network.family if len(collection.families) > 1 else None for network in networks],
         Field("measured", "ms", 3): [network.latency_ms for network in networks],
         Field("standard error", "%", 2): [network.error_percent for network in networks],
     }
@@ -228,11 +195,10 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
     columns[Field("FLOPs", "G", 3)] = [network.flops_g for network in networks]
     columns[Field("parameters", "M", 3)] = [network.params_m for network in networks]
     columns[Field("operators", "", 0)] = [network.nodes for network in networks]
-    used = {field: values for field, values in columns.items() if any(value is not None for value in values)}
     rows = [
         Row(
             network.name,
-            [values[place] for values in used.values()],
+            [values[place] for values in columns.values()],
             about=[about.get(place, "")],
             facts=_facts(network),
             genes={} if network.architecture is None else network.architecture.to_dict(),
@@ -240,9 +206,9 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
         for place, network in enumerate(networks)
     ]
     if collection.space is None:
-        return Points(list(used), rows, "network")
+        return Points(list(columns), rows, "network")
     genes = [choice.name for choice in collection.space.choices if any(len(set(row)) > 1 for row in choice.options)]
-    return Points(list(used), rows, "architecture", genes, file=ARCHITECTURE_FILE)
+    return Points(list(columns), rows, "architecture", genes, file=ARCHITECTURE_FILE)
 
 
 def _facts(network: MeasuredNetwork) -> dict[str, str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.files.reading import real_path
-from nas_core.graph import Graph
 from nas_core.report.measured import figures
 from nas_core.report.measured.evaluation import ALL, RecordEvaluation
 from nas_core.report.page import Field, Page, Points, Row
@@ -110,21 +109,10 @@ def _points(result: RecordEvaluation) -> Points:
         graph = result.records.graphs[place]
         names = [result.operation(op) for op in graph.ops.tolist()]
         facts = {name: str(value) for name, value in note.items() if name not in (result.by, result.target)}
-        facts |= {"operations": str(len(graph)), "edges": str(len(graph.edges)), **_node_lines(graph, names)}
+        facts |= {"operations": str(len(graph)), "edges": str(len(graph.edges))}
         genes = {"operation": names} if len(names) <= _MOST_DRAWN else {}
         rows.append(Row(f"{place + 1}", row, about=about, facts=facts, genes=genes))
     return Points(list(columns), rows, "record", ("operation",), _kinds(result))
-
-
-def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
-    """Return number and operation of a node -> numbers of its input nodes."""
-    reads: dict[int, list[str]] = {}
-    for source, target in graph.edges.tolist():
-        reads.setdefault(target, []).append(str(source))
-    return {
-        f"{node}: {name}": f"reads {', '.join(reads[node])}" if node in reads else "input"
-        for node, name in enumerate(names[:_MOST_DRAWN])
-    }
 
 
 def _kinds(result: RecordEvaluation) -> dict[str, tuple[str, str]]:

@@ -13,7 +13,6 @@ import pytest
 
 from nas_core.graph import GraphError
 from nas_core.graph.onnx.corrected import ATTRIBUTES
-from nas_core.graph.onnx.model import light
 from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.contracts.graph_reader import GraphReaderContract
@@ -148,15 +147,12 @@ def test_files_without_weights_are_the_same_network() -> None:
         assert without.graph == full.graph and without.params.tolist() == full.params.tolist()
 
 
-def test_large_files_are_read_without_their_weights(tmp_path: Path) -> None:
+def test_files_with_weights_are_read_and_damaged_ones_rejected(tmp_path: Path) -> None:
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Reshape", ["h", "to"], ["y"])]
     large = model(nodes, {"x": (1, 700)}, constants={"w": (700, 900), "to": np.array([1, 30, 30])})
     full, path = large.SerializeToString(), tmp_path / "large.onnx"
     path.write_bytes(full)
     assert len(full) > 2_000_000 and onnx_graph(path) == onnx_graph(large)
-    without = onnx.ModelProto.FromString(light(memoryview(full)))
-    assert without.graph.node == large.graph.node and len(without.SerializeToString()) < 1_000
-    assert [tensor.dims for tensor in without.graph.initializer] == [tensor.dims for tensor in large.graph.initializer]
     for content in (full[:-1], full[: 2**20 + 1], b"\x89PNG\r\n\x1a\n" * 200_000):
         path.write_bytes(content)
         with pytest.raises(GraphError, match=r"large\.onnx"):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.parts.published import LATENCY_TABLES, absent
-from nas_core.latency.by_genes.dataset import COLUMNS, list_hat_tables, read_hat_table
+from benchmarks.parts.published import LATENCY_TABLES, absent, hat_table
+from nas_core.latency.by_genes.dataset import COLUMNS, load_latency_data
 from nas_core.latency.by_genes.fit import fit
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import get_space
@@ -35,25 +35,16 @@ def table(tmp_path):
 
 def test_averages_are_the_summary_encoding(table):
     path, space, architectures, latency = table
-    data = read_hat_table(path)
+    data = load_latency_data(path)
     np.testing.assert_allclose(data.inputs, space.encode(architectures, "summary"), rtol=1e-6)
     np.testing.assert_allclose(data.latency_ms, latency)
     assert data.space == space and data.source == "summary" and not data.referenced
 
 
-def test_npz_of_several_tables(table, tmp_path):
-    path = tmp_path / "tables.npz"
-    values = np.loadtxt(table[0], delimiter=",", skiprows=1)
-    columns = np.array(COLUMNS)
-    np.savez(path, a=values, a__columns=columns, b=2 * values, b__columns=columns)
-    assert list_hat_tables(path) == ["a", "b"]
-    np.testing.assert_allclose(read_hat_table(path, "b").latency_ms, 2 * table[3])
-
-
 def held_out(name):
     if reason := absent(LATENCY_TABLES):
         pytest.skip(reason)
-    data = read_hat_table(LATENCY_TABLES, name)
+    data = hat_table(name, get_space("hat_wmt14_en_de"))
     assert len(data) == 2000
     return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed) for seed in SEEDS]
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.parts.published import LATENCY_TABLES, absent
-from nas_core.latency.by_genes.dataset import read_hat_table
+from benchmarks.parts.published import LATENCY_TABLES, absent, hat_table
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RankNAS, RankNASConfig
 from nas_core.search.strategies.gaussian_process import (
@@ -20,7 +19,7 @@ from nas_core.search.strategies.gaussian_process import (
     squared_distances,
 )
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, pairwise_gradients, tau_importance
-from nas_core.space import Architecture
+from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import SPACE, TINY, drive, limit, quality, size
 
 SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
@@ -64,7 +63,7 @@ def test_rankers_order_unseen_architectures(make: Callable[..., Ranker], least: 
 
 @pytest.mark.skipif(bool(absent(LATENCY_TABLES)), reason=absent(LATENCY_TABLES) or "")
 def test_depth_matters_most_to_hats_latencies() -> None:
-    data = read_hat_table(LATENCY_TABLES, "wmt14ende_gpu_titanxp")
+    data = hat_table("wmt14ende_gpu_titanxp", get_space("hat_wmt14_en_de"))
     importance = tau_importance(data.inputs.astype(np.float64), data.latency_ms)
     names = [choice.name for choice in data.space.choices]
     first, second = np.argsort(-importance)[:2]

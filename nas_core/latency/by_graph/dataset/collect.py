@@ -157,16 +157,14 @@ def collect_networks(
             state = {name: float(np.median(time_passes_ms(work, often))) for name, work in references.items()}
             dataset = NetworkSet.begin(path, settings, machine, state)
         with counted("measuring", len(planned), "network", progress) as advance:
-            for first in range(0, len(planned), config.together):
-                group = planned[first : first + config.together]
-                for network, outcome in _visited(group, references, config, timing):
-                    row = {**network._asdict(), "family": network.family.name, "time": time.time()}
-                    if isinstance(outcome, str):
-                        dataset.append({**row, "error": outcome})
-                    else:
-                        row |= {"seconds": outcome.seconds, **outcome.row(dataset.reference_ms)}
-                        dataset.append(row, outcome.content)
-                advance(len(group))
+            for network, outcome in _visited(planned, references, config, timing):
+                row = {**network._asdict(), "family": network.family.name, "time": time.time()}
+                if isinstance(outcome, str):
+                    dataset.append({**row, "error": outcome})
+                else:
+                    row |= {"seconds": outcome.seconds, **outcome.row(dataset.reference_ms)}
+                    dataset.append(row, outcome.content)
+                advance(1)
                 if len(dataset.rows) >= _MOST_BROKEN and all("error" in row for row in dataset.rows[-_MOST_BROKEN:]):
                     raise NasExtError(
                         f"the last {_MOST_BROKEN} networks were skipped, the last one because of:"
@@ -220,17 +218,16 @@ def remeasure_networks(
     reason = ""
     with dataset_lock(dataset.path), counted("measuring again", count, "network", progress) as advance:
         references = _references(config, timing)
-        for first in range(0, count, config.together):
-            for network, outcome in _visited(planned[first : first + config.together], references, config, timing):
-                if isinstance(outcome, str):
-                    reason = outcome
-                    _log.warning("%s cannot be measured again: %s", network.name, reason)
-                    continue
-                measured = outcome.row(dataset.reference_ms)["measured"]
-                append_jsonl(dataset.path / AGAIN, {"name": network.name, "time": time.time(), "measured": measured})
-                for name, ratio in ratios.items():
-                    ratio.append(measured[name]["relative"] / chosen[network.name]["measured"][name]["relative"])
-                advance(1)
+        for network, outcome in _visited(planned, references, config, timing):
+            if isinstance(outcome, str):
+                reason = outcome
+                _log.warning("%s cannot be measured again: %s", network.name, reason)
+                continue
+            measured = outcome.row(dataset.reference_ms)["measured"]
+            append_jsonl(dataset.path / AGAIN, {"name": network.name, "time": time.time(), "measured": measured})
+            for name, ratio in ratios.items():
+                ratio.append(measured[name]["relative"] / chosen[network.name]["measured"][name]["relative"])
+            advance(1)
     if not ratios[config.runtimes[0]]:
         raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
     return {name: np.array(ratio) for name, ratio in ratios.items()}
@@ -308,18 +305,23 @@ def _visited(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, LoadedNetwork | str]]:
-    outcomes: dict[str, LoadedNetwork | str] = {}
-    for number in range(config.visits + 1):
-        for network in planned:
-            try:
-                if number == 0:
-                    outcomes[network.name] = LoadedNetwork(network, config, timing)
-                elif not isinstance(ready := outcomes[network.name], str):
-                    ready.visit(references)
-            except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise
-                text = " ".join(str(error).split())[:300]
-                outcomes[network.name] = text if isinstance(error, NasExtError) else f"{type(error).__name__}: {text}"
-    return ((network, outcomes[network.name]) for network in planned)
+    """Measure networks in groups of ``config.together``, and yield each with its measurements or a reason for none."""
+    for first in range(0, len(planned), config.together):
+        group = planned[first : first + config.together]
+        outcomes: dict[str, LoadedNetwork | str] = {}
+        for number in range(config.visits + 1):
+            for network in group:
+                try:
+                    if number == 0:
+                        outcomes[network.name] = LoadedNetwork(network, config, timing)
+                    elif not isinstance(ready := outcomes[network.name], str):
+                        ready.visit(references)
+                except Exception as error:  # torch, the exporter and onnxruntime may raise anything
+                    text = " ".join(str(error).split())[:300]
+                    outcomes[network.name] = (
+                        text if isinstance(error, NasExtError) else f"{type(error).__name__}: {text}"
+                    )
+        yield from ((network, outcomes[network.name]) for network in group)
 
 
 def _check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:

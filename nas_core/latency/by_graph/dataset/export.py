@@ -12,14 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 
+from nas_core.graph.onnx.model import KEPT, clear_values, stored_tensors
 from nas_core.optional import require
 
 OPSET = 17
-KEPT = 1024  # maximum number of elements of an integer tensor that stays in the file; operators need some as shapes
 KEPT_FLOATS = 16  # maximum number of elements of a floating-point constant that stays in the file
 ABSENT = "weights-left-out.bin"
 """External file of the removed weights in the ONNX file; it does not exist."""
-_VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
 
 
 @torch.no_grad()
@@ -82,21 +81,9 @@ def without_weights(content: bytes) -> bytes:
     onnx = require("onnx", "exporting networks", "onnx")
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}
-    for tensor in _tensors(model.graph, onnx):
+    for tensor in stored_tensors(model.graph):
         if math.prod(tensor.dims) > (KEPT_FLOATS if tensor.data_type in floats else KEPT):
-            for field in _VALUES:
-                tensor.ClearField(field)
+            clear_values(tensor)
             tensor.data_location = onnx.TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value=ABSENT)
     return bytes(model.SerializeToString())
-
-
-def _tensors(graph: Any, onnx: Any) -> list[Any]:
-    constants = (
-        attribute.t
-        for node in graph.node
-        if node.op_type == "Constant"
-        for attribute in node.attribute
-        if attribute.type == onnx.AttributeProto.TENSOR
-    )
-    return [*graph.initializer, *constants]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtErro
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import read_bytes
 from nas_core.files.writing import make_folder, write_atomic
-from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.reader import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.journal import check_conditions, read_journal
@@ -163,39 +163,60 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
         )
     skipped = [(row["name"], row["error"]) for row in dataset.rows if "error" in row]
     state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
-    latency_ms = {row["name"]: row["measured"][runtime]["relative"] * state_ms for row in rows}
+    latency_ms = np.array([row["measured"][runtime]["relative"] * state_ms for row in rows])
+    names = [row["name"] for row in rows]
     cache = dataset.path / f"graphs-{runtime}.npz"
     if cache.exists():
         with contextlib.suppress(DataError):  # a damaged cache is made anew
             cached = NetworkLatencies.load(cache)
-            if cached.names.tolist() == list(latency_ms):
-                return replace(cached, latency_ms=np.array(list(latency_ms.values())), skipped=tuple(skipped))
-    graphs: dict[str, Graph] = {}
-    for name in latency_ms:
-        try:
-            network = read_onnx(dataset.onnx_path(name), warn=False)
-        except (DataError, GraphError) as error:
-            skipped.append((name, str(error)))
-            _log.warning("%s: network %s cannot be read and is skipped: %s", folder, name, error)
-            continue
-        if network.unknown:
-            _log.warning("%s", describe_unknown(name, network.unknown))
-        graphs[name] = network.graph
-    if not graphs:
-        raise DataError(f"none of the {len(rows)} ONNX files of {folder} can be read: {skipped[-1][1]}")
-    families = [row["family"] for row in rows if row["name"] in graphs]
+            if cached.names.tolist() == names:
+                return replace(cached, latency_ms=latency_ms, skipped=tuple(skipped))
+    graphs, unread = _read_graphs(folder, [(name, dataset.onnx_path(name), None) for name in names])
+    kept = list(graphs)
+    families = [rows[index]["family"] for index in kept]
     networks = NetworkLatencies(
         Graphs.of(list(graphs.values())),
-        np.array([latency_ms[name] for name in graphs]),
+        latency_ms[kept],
         np.array(families),
-        np.array(list(graphs)),
+        np.array(names)[kept],
         last_of_each(families),
-        tuple(skipped),
+        (*skipped, *unread),
     )
-    if len(graphs) == len(rows):
+    if not unread:
         with contextlib.suppress(NasExtError, OSError):  # a read-only folder is read anew each time
             networks.save(cache)
     return networks
+
+
+def _read_graphs(
+    folder: str | Path, files: Sequence[tuple[str, Path, int | None]]
+) -> tuple[dict[int, Graph], list[tuple[str, str]]]:
+    """Return the graphs of ONNX files by index, and the names of unreadable files with the reasons.
+
+    Args:
+        files: name, path and batch size of each file; None: the batch size in the file.
+    """
+    graphs: dict[int, Graph] = {}
+    skipped: list[tuple[str, str]] = []
+    unknown: Counter[str] = Counter()
+    for index, (name, path, batch) in enumerate(files):
+        try:
+            network = read_onnx(path, batch=batch, warn=False)
+        except MissingHostError:
+            raise
+        except NasExtError as error:
+            skipped.append((name, str(error)))
+        else:
+            graphs[index] = network.graph
+            unknown.update(network.unknown)
+    if not graphs:
+        raise DataError(f"none of the {len(files)} networks of {folder} can be read; the first: {skipped[0][1]}")
+    if skipped:
+        first = skipped[0][1]
+        _log.warning("%s: %d of %d networks are skipped; the first: %s", folder, len(skipped), len(files), first)
+    if unknown:
+        _log.warning("%s", describe_unknown(str(folder), unknown))
+    return graphs, skipped
 
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
@@ -226,7 +247,6 @@ def measured_on(path: str | Path) -> dict[str, Any] | None:
 class NnlqpRow(NamedTuple):
     """Row of NNLQP's table."""
 
-    id: str
     path: str
     """Path of the ONNX file, relative to the folder."""
     batch: int
@@ -244,7 +264,7 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
     rows = []
     for number, row in cells.items():
         try:
-            rows.append(NnlqpRow(row[0], row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
+            rows.append(NnlqpRow(row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
         except (IndexError, ValueError):
             raise DataError(
                 f"{path}, line {number} is {' '.join(row)[:80]!r}; expected id, ONNX file, batch, latency, family,"
@@ -260,30 +280,13 @@ def read_nnlqp(folder: str | Path) -> NetworkLatencies:
     """Read the graphs and latencies of NNLQP, which takes minutes. Networks that cannot be read are skipped."""
     root = Path(folder)
     rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))
-    read: list[tuple[NnlqpRow, Graph]] = []
-    skipped: list[tuple[str, str]] = []
-    unknown: Counter[str] = Counter()
-    for row in rows:
-        try:
-            network = read_onnx(root / row.path, batch=row.batch, warn=False)
-        except MissingHostError:
-            raise
-        except NasExtError as error:
-            skipped.append((row.path, str(error)))
-        else:
-            read.append((row, network.graph))
-            unknown.update(network.unknown)
-    if not read:
-        raise DataError(f"none of the {len(rows)} networks of {folder} can be read; the first: {skipped[0][1]}")
-    if skipped:
-        _log.warning("%d of %d networks are skipped; the first: %s", len(skipped), len(rows), skipped[0][1])
-    if unknown:
-        _log.warning("%s", describe_unknown(str(folder), unknown))
+    graphs, skipped = _read_graphs(folder, [(row.path, root / row.path, row.batch) for row in rows])
+    read = [rows[index] for index in graphs]
     return NetworkLatencies(
-        Graphs.of([graph for _, graph in read]),
-        np.array([row.latency_ms for row, _ in read]),
-        np.array([row.family for row, _ in read]),
-        np.array([row.path for row, _ in read]),
-        np.array([row.held_out for row, _ in read]),
+        Graphs.of(list(graphs.values())),
+        np.array([row.latency_ms for row in read]),
+        np.array([row.family for row in read]),
+        np.array([row.path for row in read]),
+        np.array([row.held_out for row in read]),
         tuple(skipped),
     )

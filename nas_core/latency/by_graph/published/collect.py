@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from nas_core.adapters import ADAPTERS
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.files.reading import read_bytes, real_path
 from nas_core.jobs import Failure, Opener
 from nas_core.latency.by_graph.dataset.collect import dataset_lock
@@ -24,7 +25,7 @@ from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.optional import require
 from nas_core.progress import counted
-from nas_core.supernet.host import each_host
+from nas_core.registry import import_object
 from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
@@ -146,11 +147,7 @@ def network_source(name: str) -> NetworkSource:
     Raises:
         MissingHostError: the framework is not installed.
     """
-    host = dict(each_host()).get(name)
-    if host is None:
-        raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
-    if isinstance(host, MissingHostError):
-        raise host
+    host: Any = import_object(f"host {name!r}", ADAPTERS.get(name).host)
     return host.networks  # type: ignore[no-any-return]
 
 

@@ -72,5 +72,5 @@ def test_a_network_that_cannot_be_read_is_named_and_left_out(folder: Path) -> No
     assert not caches(folder), "the file may come back"
     for path in (folder / "onnx").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match="none of the 10 ONNX files"):
+    with pytest.raises(DataError, match="none of the 10 networks"):
         read_dataset(folder)
