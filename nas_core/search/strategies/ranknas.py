@@ -12,7 +12,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -259,15 +259,6 @@ class RankNAS(Strategy):
             if not sum(map(len, new)):
                 break
         return best_first()
-
-    def _state(self) -> dict[str, Any]:
-        return {"importance": self.importance}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.importance = {
-            metric: {gene: float(value) for gene, value in genes.items()}
-            for metric, genes in state["importance"].items()
-        }
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:
