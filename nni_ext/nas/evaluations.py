@@ -65,8 +65,9 @@ class Evaluations:
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
         """Add results of an earlier run, so that the search continues from them."""
-        evaluated = {key: self._evaluated(key, reported) for key, reported in results.items()}
-        self._evaluated_models = {**evaluated, **self._evaluated_models}
+        fresh = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
+        evaluated = {architecture: self._evaluated(architecture, reported) for architecture, reported in fresh.items()}
+        self._evaluated_models |= evaluated
         self.search.replay({architecture: self._metrics(model) for architecture, model in evaluated.items()})
 
     def keep_in(self, record: Record) -> None:

@@ -75,5 +75,6 @@ class SteadySearch:
         if not self._out:
             self.strategy.replay(metrics_of)
             self.evaluated |= metrics_of.keys()
-        for architecture, metrics in metrics_of.items():
+            return
+        for architecture, metrics in metrics_of.items():  # a replay would propose running architectures again
             self.tell(architecture, metrics)
