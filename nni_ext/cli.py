@@ -14,14 +14,11 @@ app = typer.Typer(
 
 
 @app.command("register")
-def register_command(
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the tuner from NNI's list.")] = False,
-) -> None:
-    """Register the tuner nas-ext with NNI, in this Python environment."""
-    from nni_ext.hpo.register import register, registered_in, unregister
+def register_command() -> None:
+    """Register the tuner nas-ext with NNI, in this Python environment; undo it by 'nnictl algo unregister'."""
+    from nni_ext.hpo.register import register
 
-    name = unregister() if remove else register()
-    typer.echo(f"{'removed' if remove else 'registered'}: {name} ({registered_in()})")
+    typer.echo(f"registered: {register()}")
 
 
 @app.command("meta")

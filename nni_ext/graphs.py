@@ -1,4 +1,4 @@
-"""Conversion of NNI samples (label -> value) to graphs and architectures; unknown labels are ignored."""
+"""Conversion of NNI samples (label -> value) to graphs; unknown labels are ignored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ArchitectureError, unknown_choice
+from nas_core.errors import unknown_choice
 from nas_core.graph import Graph, GraphError, nasbench101_graph, nasbench201_graph
 from nas_core.graph.nasbench101 import OPERATIONS
 from nas_core.graph.nasbench201 import STATES
-from nas_core.space import Architecture, SearchSpace
 
 Sample = Mapping[str, Any]
 """Sample of an NNI model space: label -> value."""
@@ -48,35 +47,6 @@ def nasbench201_unpruned_sample(sample: Sample) -> Graph:
 def _ops_201(sample: Sample) -> list[int]:
     names = [_operation(sample, f"cell/{begin}_{end}", "201", _HUB_201) for begin, end in STATES]
     return [_HUB_201.index(name) for name in names]
-
-
-def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
-    """Return the architecture of a sample of ``as_model_space(space)``; labels of absent layers are ignored.
-
-    Labels are gene names such as ``encoder.embed_dim``, with the layer's index for genes of a layer:
-    ``encoder.ffn_dim.0``.
-
-    Raises:
-        ArchitectureError: a label is missing, or its value is not in ``space``.
-    """
-    genes: dict[str, Any] = dict(space.fixed)
-    for choice in space.choices:
-        if choice.per is None:
-            genes[choice.name] = _option(space, sample, choice.name, choice.options[0])
-    for choice in space.choices:
-        if choice.per is not None:
-            layers = enumerate(choice.options[: genes[choice.per]])
-            genes[choice.name] = tuple(_option(space, sample, f"{choice.name}.{i}", row) for i, row in layers)
-    return Architecture(genes)
-
-
-def _option(space: SearchSpace, sample: Sample, label: str, options: tuple[Any, ...]) -> Any:
-    if sample.get(label) not in options:
-        raise ArchitectureError(
-            f"the sample has {label} = {sample.get(label)!r}, which is not in space {space.name!r}; expected one of"
-            f" {list(options)}, as in samples of nni_ext.as_model_space"
-        )
-    return options[options.index(sample[label])]  # 1, not the 1.0 that JSON may have made of it
 
 
 def _value(sample: Sample, label: str) -> Any:

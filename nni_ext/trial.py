@@ -21,9 +21,9 @@ from nas_core.search.calibration.files import check_provenance, evaluation_setti
 from nas_core.search.calibration.model import Calibration, calibrated_name
 from nas_core.search.checkpoint import CheckpointEvaluation
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.labels import architecture_of
 from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
-from nni_ext.graphs import architecture_of
 
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10

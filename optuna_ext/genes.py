@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.errors import SpaceError
 from nas_core.optional import require
-from nas_core.space import Architecture, Choice, SearchSpace
-from nas_core.space.labels import options_by_label
+from nas_core.space import Architecture, Choice, SearchSpace, labels
 
 MAX_OPTIONS = 10_000
 """Largest number of values of one parameter."""
@@ -20,21 +19,12 @@ MAX_OPTIONS = 10_000
 def distributions_of(space: SearchSpace) -> dict[str, Any]:
     """Return parameter name -> categorical distribution, for the genes of all layers."""
     distributions = require("optuna.distributions", "genes as distributions", "optuna")
-    return {label: distributions.CategoricalDistribution(row) for label, row in options_by_label(space).items()}
+    return {label: distributions.CategoricalDistribution(row) for label, row in labels.options_by_label(space).items()}
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
     """Build an architecture with ``trial.suggest_categorical``: depths first, then the genes of each existing layer."""
-    genes: dict[str, Any] = dict(space.fixed)
-    for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
-        if choice.per is None:
-            genes[choice.name] = trial.suggest_categorical(choice.name, choice.options[0])
-        else:
-            layers = enumerate(choice.options[: genes[choice.per]])
-            genes[choice.name] = tuple(
-                trial.suggest_categorical(f"{choice.name}.{layer}", options) for layer, options in layers
-            )
-    return Architecture(genes)
+    return labels.architecture_by(space, trial.suggest_categorical)
 
 
 def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
@@ -43,25 +33,7 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
     Raises:
         ArchitectureError: a gene is missing, or its value is not in ``space``.
     """
-    parameters: Mapping[str, Any] = trial if isinstance(trial, Mapping) else trial.params
-
-    def gene(label: str) -> Any:
-        if label not in parameters:
-            raise ArchitectureError(
-                f"the parameters have no {label!r}, a gene of space {space.name!r}; create them with"
-                " suggest_architecture"
-            )
-        return parameters[label]
-
-    genes: dict[str, Any] = dict(space.fixed)
-    for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
-        if choice.per is None:
-            genes[choice.name] = gene(choice.name)
-        else:
-            depth = genes[choice.per]
-            layers = range(depth if isinstance(depth, int) else 0)
-            genes[choice.name] = tuple(gene(f"{choice.name}.{layer}") for layer in layers)
-    return space.validate(Architecture(genes))
+    return labels.architecture_of(space, trial if isinstance(trial, Mapping) else trial.params)
 
 
 def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import ConfigError
 from nas_core.jobs import Failure
 from nas_core.optional import require
 from nas_core.search.constraints import Limits, constraints_of
+from nas_core.search.engine import attempt
 from nas_core.search.journal import plain_metrics
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
@@ -18,8 +18,6 @@ from nas_core.supernet.host import Supernet
 from optuna_ext.genes import suggest_architecture
 from optuna_ext.heartbeat import STALE_S, Heartbeat
 from optuna_ext.history import ERROR
-
-_log = logging.getLogger(__name__)
 
 
 def as_objective(
@@ -70,7 +68,9 @@ def as_objective(
                 outside.append(constraint.label)
         if outside:
             raise optuna.TrialPruned(f"the architecture violates {', '.join(outside)}; it was not evaluated")
-        results, error = _evaluated(supernet, architecture)
+        outcome = attempt(lambda chosen: plain_metrics(supernet.evaluate(chosen)), architecture)
+        error = outcome.reason if isinstance(outcome, Failure) else ""
+        results: Mapping[str, Any] = {} if isinstance(outcome, Failure) else outcome
         everything |= results
         _attach(trial, results)
         absent = [name for name in metrics if everything.get(name) is None]
@@ -81,16 +81,6 @@ def as_objective(
         return values[0] if len(values) == 1 else values
 
     return objective
-
-
-def _evaluated(supernet: Supernet, architecture: Architecture) -> tuple[dict[str, Any], str]:
-    try:
-        return dict(plain_metrics(supernet.evaluate(architecture))), ""
-    except NasExtError:
-        raise
-    except Exception as error:
-        _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
-        return {}, Failure.of(error).reason
 
 
 def _attach(trial: Any, metrics: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from nas_core.errors import NasExtError
 from nas_core.jobs import Failure
 from nas_core.optional import require
-from nas_core.search.engine import MAX_FAILURES
+from nas_core.search.engine import MAX_FAILURES, attempt
 from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.labels import parameters_of
@@ -239,13 +239,9 @@ class SharedEvaluations:
             )
 
     def _outcome(self, architecture: Architecture) -> dict[str, float] | Failure:
-        try:
-            metrics = plain_metrics(self.evaluate(architecture))
-        except NasExtError:
-            raise
-        except Exception as error:
-            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
-            return Failure.of(error)
+        metrics = attempt(lambda chosen: plain_metrics(self.evaluate(chosen)), architecture)
+        if isinstance(metrics, Failure):
+            return metrics
         for name in self.metrics:
             if metrics.get(name) is None:
                 return Failure(f"metric {name} is missing or not a number")

@@ -8,7 +8,7 @@ from typing import Any
 import nni
 
 from nas_core.space import get_space
-from nni_ext.graphs import architecture_of
+from nas_core.space.labels import architecture_of
 
 SPACE = get_space("hat_small")
 

@@ -17,6 +17,7 @@ from nni.nas.profiler import Profiler
 
 from nas_core.models import params_m
 from nas_core.space import Architecture, get_space
+from nas_core.space.labels import architecture_of
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "evolution": {"iterations": 10, "population": 20, "parents": 10, "mutations": 5, "crossovers": 5},
@@ -47,7 +48,7 @@ class Parameters(Profiler):  # type: ignore[misc]
         self.space = model_space.space
 
     def profile(self, sample: dict[str, Any]) -> float:
-        return params_m(nni_ext.graphs.architecture_of(self.space, sample))
+        return params_m(architecture_of(self.space, sample))
 
 
 def main(argv: list[str] | None = None) -> None:

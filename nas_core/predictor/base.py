@@ -63,10 +63,12 @@ class AccuracyModel(Configured, ABC):
         checked_value(unseen, str, "treatment of unseen operations", choices=UNSEEN)
         self.config: Any = self.config_class(**settings)
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), unseen
-        self._known: frozenset[int] = frozenset()
+        self.known: frozenset[int] = frozenset()
+        """Operation indices of the training graphs."""
         self._ends: tuple[int, int] | None = None  # operations of an input and an output added to each graph
         self._proxies: ProxyInputs | None = None
-        self._info: dict[str, Any] = {}
+        self.info: dict[str, Any] = {}
+        """Saved provenance: number of ``graphs``, nodes of the ``largest``; ``precision``, ``device`` of NN-Former."""
         self._added_nodes = 0  # nodes and operations that the ends add to the graphs of a fit
 
     # -- defined by a subclass -----------------------------------------------------------------------------------------
@@ -164,32 +166,18 @@ class AccuracyModel(Configured, ABC):
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
             self.learn(graphs_with_ends, values, report, None if checkpoint is None else Path(checkpoint))
-        self._known, self._info, self._proxies = operations, info, inputs
+        self.known, self.info, self._proxies = operations, info, inputs
         self._ends = ends
         return self
 
     @property
     def fitted(self) -> bool:
-        return bool(self._known)
-
-    @property
-    def known(self) -> frozenset[int]:
-        """Operation indices of the training graphs."""
-        return self._known
+        return bool(self.known)
 
     @property
     def proxies(self) -> tuple[str, ...]:
         """Names of the zero-cost proxies that the model was fitted with."""
         return () if self._proxies is None else self._proxies.names
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """Saved provenance: number of ``graphs``, nodes of the ``largest``; ``precision``, ``device`` of NN-Former."""
-        return self._info
-
-    @info.setter
-    def info(self, info: Mapping[str, Any]) -> None:
-        self._info = dict(info)
 
     def require_std(self) -> None:
         if not self.has_std:
@@ -301,8 +289,8 @@ class AccuracyModel(Configured, ABC):
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         self.require_fitted()
         common = {
-            "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self._known),
-            "info": self._info, "ends": self._ends,
+            "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self.known),
+            "info": self.info, "ends": self._ends,
             "proxies": None if self._proxies is None else self._proxies.to_json(),
         }  # fmt: skip
         return {**common, **self.header()}, self.tensors()
@@ -319,7 +307,7 @@ class AccuracyModel(Configured, ABC):
         """Create a fitted model from the result of :meth:`contents`."""
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
-        model._known, model._info = frozenset(header["known"]), dict(header["info"])
+        model.known, model.info = frozenset(header["known"]), dict(header["info"])
         ends = header["ends"]
         model._ends = None if ends is None else (ends[0], ends[1])
         proxies = header.get("proxies")

@@ -1,4 +1,4 @@
-"""Rankers of architectures by their graphs with NN-Former, for strategy RankNAS."""
+"""Ranker of architectures by their graphs with NN-Former, for strategy RankNAS."""
 
 from __future__ import annotations
 
@@ -35,45 +35,34 @@ RANKING = Recipe(
 THREADS = 1
 
 
-class GraphRanker:
-    """Base class of rankers that use graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
+class NNFormerRanker:
+    """Ranker that scores architectures by their predicted value; a smaller score is better.
 
-    Args:
-        predictor: predictor that each :meth:`fit` fits from scratch.
+    See :class:`nas_core.search.strategies.ranker.Ranker`.
     """
 
-    def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
-        self.space, self.predictor = space, predictor
-        self._read: Callable[[Architecture], Graph] = check_readable(space).graph
+    def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
+        kind = check_readable(space)
+        self.space = space
+        self._read: Callable[[Architecture], Graph] = kind.graph
+        # Sizes for all networks of the space, not only for those of the fit.
+        sizes: dict[str, Any] = {
+            "max_nodes": len(kind.graph(space.largest())) + 1,
+            "operations": kind.operations_of(space),
+        }
+        self.predictor = NNFormerPredictor(recipe, seed=seed, unseen="ignore", **sizes)
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
         """Fit the predictor to values ``(n,)`` of architectures ``(n, slots)``."""
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
-    def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Return predicted values ``(n,)`` and their standard deviation ``(n,)``, or None if there is none."""
+    def score(self, rows: Rows) -> NDArray[np.float64]:
         with pinned_threads(THREADS):
-            return self.predictor.predictions(self._graphs(rows))
+            return self.predictor.predict(self._graphs(rows))
 
     def _graphs(self, rows: Rows) -> Graphs:
         return Graphs.of([self._read(architecture) for architecture in self.space.architectures(rows)])
-
-
-class NNFormerRanker(GraphRanker):
-    """Ranker that scores architectures by their predicted value; a smaller score is better."""
-
-    def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
-        kind = check_readable(space)
-        # Sizes for all networks of the space, not only for those of the fit.
-        sizes: dict[str, Any] = {
-            "max_nodes": len(kind.graph(space.largest())) + 1,
-            "operations": kind.operations_of(space),
-        }
-        super().__init__(space, NNFormerPredictor(recipe, seed=seed, unseen="ignore", **sizes))
-
-    def score(self, rows: Rows) -> NDArray[np.float64]:
-        return self.predictions(rows)[0]
 
 
 def check_readable(space: SearchSpace) -> ModelKind:

@@ -44,15 +44,22 @@ class Constraint:
         cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
     ) -> Constraint:
         """Return a constraint whose predictor takes one architecture; predictions are cached."""
+        return cls.cached(name, limit, lambda rows: [float(predict(space.architecture(row))) for row in rows])
+
+    @classmethod
+    def cached(
+        cls, name: str, limit: float, predict: Callable[[Rows], Sequence[float]], together: int = 0
+    ) -> Constraint:
+        """Return a constraint that predicts each architecture once."""
         cache: dict[bytes, float] = {}
 
         def predict_rows(rows: Rows) -> NDArray[np.floating]:
-            for row in rows:
-                if (key := row.tobytes()) not in cache:
-                    cache[key] = float(predict(space.architecture(row)))
+            fresh = {key: index for index, row in enumerate(rows) if (key := row.tobytes()) not in cache}
+            if fresh:
+                cache.update(zip(fresh, predict(rows[list(fresh.values())]), strict=True))
             return np.array([cache[row.tobytes()] for row in rows], np.float64)
 
-        return cls(name, limit, predict_rows)
+        return cls(name, limit, predict_rows, together)
 
     @property
     def label(self) -> str:

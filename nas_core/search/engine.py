@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ GIVEN = "given"
 MAX_FAILURES = 10
 """Number of consecutive failed evaluations that stops a search."""
 
+T = TypeVar("T")
 Metrics = dict[str, float | None]
 Evaluate = Callable[[Architecture], Mapping[str, Any] | float]
 EvaluateMany = Callable[[Sequence[Architecture]], Iterable[Mapping[str, Any] | Failure]]
@@ -169,20 +170,23 @@ def _evaluate_each(
     evaluate: Evaluate, metric: str, architectures: Sequence[Architecture]
 ) -> Iterator[Mapping[str, Any] | Failure]:
     for architecture in architectures:
-        try:
-            value = evaluate(architecture)
-            if not (metric or isinstance(value, Mapping)):
-                raise ConfigError(
-                    f"evaluate returned {value!r}, but several metrics are minimised; expected a dictionary:"
-                    " name -> number"
-                )
-            outcome: Mapping[str, Any] | Failure = dict(value) if isinstance(value, Mapping) else {metric: value}
-        except NasExtError:
-            raise
-        except Exception as error:
-            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
-            outcome = Failure.of(error)
-        yield outcome
+        value = attempt(evaluate, architecture)
+        if not (metric or isinstance(value, Mapping | Failure)):
+            raise ConfigError(
+                f"evaluate returned {value!r}, but several metrics are minimised; expected a dictionary: name -> number"
+            )
+        yield value if isinstance(value, Mapping | Failure) else {metric: value}
+
+
+def attempt(evaluate: Callable[[Architecture], T], architecture: Architecture) -> T | Failure:
+    """Evaluate an architecture; return a failure for an exception other than a NasExtError."""
+    try:
+        return evaluate(architecture)
+    except NasExtError:
+        raise
+    except Exception as error:
+        _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
+        return Failure.of(error)
 
 
 class _Engine:
@@ -275,7 +279,6 @@ class _Engine:
                     remaining -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
-                self.progress.round_ended()
                 if not self.journal.replaying:  # the last line decides whether this run can be continued
                     self._write_progress(name)
         self.progress.drop(remaining)

@@ -72,8 +72,9 @@ class DeviceExecutor:
 
         names = usable_devices(devices)
         path = str(real_path(checkpoint))
-        arguments = [{"checkpoint": path, "options": {**(options or {}), "device": name}} for name in names]
-        self._pool = WorkerPool(open_on_device, arguments, names)
+        options_of = [{**(options or {}), "device": name} for name in names]
+        arguments = [{"checkpoint": path, "options": options, "threads": 1} for options in options_of]
+        self._pool = WorkerPool(open_checkpoint, arguments, names)
         self._on_paper = on_paper
         self.at_once = len(names)
         """Number of simultaneous evaluations."""
@@ -84,9 +85,6 @@ class DeviceExecutor:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._pool.close()
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
@@ -107,20 +105,12 @@ def open_checkpoint(
     """Open a supernet for ``threads`` CPU threads; return a function that evaluates a dictionary of genes."""
     import torch
 
-    from nas_core.supernet.host import open_supernet
-
-    torch.set_num_threads(threads)
-    supernet = open_supernet(checkpoint, **options)
-    return lambda genes: supernet.evaluate(Architecture(genes))
-
-
-def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Open a supernet on ``options["device"]``; return a function that evaluates a dictionary of genes."""
-    import torch
-
     from nas_core.device import device_index, usable_device
+    from nas_core.supernet.host import open_supernet
 
     device = usable_device(str(options["device"]))
     if device.type == "cuda":
         torch.cuda.set_device(device_index(device))
-    return open_checkpoint(checkpoint, options, threads=1)
+    torch.set_num_threads(threads)
+    supernet = open_supernet(checkpoint, **options)
+    return lambda genes: supernet.evaluate(Architecture(genes))

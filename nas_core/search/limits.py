@@ -45,24 +45,19 @@ def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = Non
 def cost_limits(
     space: SearchSpace,
     limits: Mapping[str, float | None],
-    formulas_later: bool = False,
     workload: Mapping[str, Any] | None = None,
 ) -> list[Constraint]:
     """Return constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``.
 
     Args:
         limits: metric -> largest value allowed; None means no limit.
-        formulas_later: import torch only with the first prediction.
         workload: as for :func:`memory_on_paper`.
     """
     constraints = []
     for name, limit in limits.items():
         if limit is not None:
-            formula = cache(partial(_formula, space, name, workload))
-            if not formulas_later:
-                formula()
-            predict = partial(_call, formula)
-            constraints.append(Constraint.per_architecture(name, limit, space, predict))
+            formula = cache(partial(_formula, space, name, workload))  # torch is imported with the first prediction
+            constraints.append(Constraint.per_architecture(name, limit, space, partial(_call, formula)))
     return constraints
 
 

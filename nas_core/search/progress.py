@@ -21,9 +21,7 @@ from nas_core.progress import duration
 LOG_EVERY_S = 60.0
 """Seconds between log lines."""
 FIRST, FIRST_S = 5, 20.0
-"""Number of evaluations, or seconds after the first evaluation, before the first time estimate."""
-REPORT_AGAIN = 1.5
-"""Factor by which evaluations must slow down before a new time estimate is reported."""
+"""Number of evaluations, or seconds after the first evaluation, before the time estimate is reported."""
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
@@ -34,8 +32,7 @@ clock = time.monotonic
 class Progress:
     """Progress bar, remaining time and log file of a search.
 
-    The remaining time follows from the last complete generation, or from the evaluations of the first one. Without a
-    terminal, log lines are printed.
+    The remaining time follows from the mean time of the evaluations so far. Without a terminal, log lines are printed.
 
     Args:
         total: largest number of evaluations.
@@ -49,10 +46,7 @@ class Progress:
         self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
         self._results = self._evaluated = 0
         self._began = self._logged = 0.0
-        self._seconds = 0.0  # of one evaluation
-        self._round_s = 0.0  # of one evaluation in the last whole round
-        self._mark, self._evaluated_before = 0.0, 0  # start of the round, and evaluations before it
-        self._reported_s = 0.0
+        self._reported = False
         self._where, self._best = "", ""
         layout = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
         self._bar: tqdm[Any] = tqdm(
@@ -75,38 +69,27 @@ class Progress:
         self._bar.set_description(name)
 
     def begin(self) -> None:
-        """Start the clock in the first call; report the remaining time again if evaluations have become slower."""
-        self._estimate()
+        """Start the clock in the first call."""
         if not self._began:
-            self._began = self._logged = self._mark = clock()
+            self._began = self._logged = clock()
             replayed = f", {self._results} results were known" if self._results else ""
             self._line(f"at most {self._total - self._results:,} evaluations to come{replayed}")
-        if self._reported_s and self._round_s > REPORT_AGAIN * self._reported_s:
-            self._reported_s = self._round_s
-            self._report(f"{self._each()} with the strategy's time: {self._left()}")
 
     def evaluated(self) -> None:
         self._evaluated += 1
-        if self._evaluated % self._together == 0:
-            self._estimate()
-        if not self._reported_s and self._seconds and (self._evaluated >= FIRST or clock() - self._began > FIRST_S):
-            self._reported_s = self._seconds
-            more = "" if self._round_s else ", without the strategy's time"
-            self._report(f"{self._each()}: {self._left()}{more}; {self._how}")
-
-    def round_ended(self) -> None:
-        count = self._evaluated - self._evaluated_before
-        if count:
-            self._seconds = self._round_s = (clock() - self._mark) / count
-            self._mark, self._evaluated_before = clock(), self._evaluated
+        enough = self._evaluated >= FIRST or clock() - self._began > FIRST_S
+        if enough and not self._reported and (left := self._left()):
+            self._reported = True
+            text = f"{left}; {self._how}"
+            self._write(text)
+            if self._show:
+                self._bar.write(text, file=sys.stderr)
 
     def advance(self) -> None:
         self._results += 1
         self._bar.update()
-        times = (self._best, self._each(), self._left()) if self._seconds else (self._best,)
-        text = ", ".join(filter(None, times))
-        if self._seconds:
-            self._bar.set_postfix_str(text, refresh=False)
+        text = ", ".join(filter(None, (self._best, self._left())))
+        self._bar.set_postfix_str(text, refresh=False)
         if self._began and clock() - self._logged >= LOG_EVERY_S:
             self._logged = clock()
             counts = f"{self._results} of at most {self._total:,} known, {self._evaluated} of them evaluated now"
@@ -121,24 +104,13 @@ class Progress:
         self._bar.total = self._total
         self._bar.refresh()
 
-    def _estimate(self) -> None:
-        count, took = self._evaluated - self._evaluated_before, clock() - self._mark
-        if self._round_s:
-            self._seconds = max(self._round_s, took / max(count, FIRST))  # the machine may have become slower
-        elif count:
-            self._seconds = took / count
-
-    def _each(self) -> str:
-        return (f"{self._seconds:.2g} s" if self._seconds < 10 else duration(self._seconds)) + " each"
-
     def _left(self) -> str:
+        if self._evaluated < self._together:  # simultaneous evaluations end at about the same time
+            return ""
+        seconds = (clock() - self._began) / self._evaluated
+        each = f"{seconds:.2g} s" if seconds < 10 else duration(seconds)
         count = self._total - max(self._results, self._evaluated)
-        return f"about {duration(self._seconds * count)} for at most {count:,} more"
-
-    def _report(self, text: str) -> None:
-        self._write(text)
-        if self._show:
-            self._bar.write(text, file=sys.stderr)
+        return f"{each} each so far: about {duration(seconds * count)} for at most {count:,} more"
 
     def _line(self, text: str) -> None:
         self._write(text)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.options import Option, config_from, options_of
+from nas_core.options import config_from
 from nas_core.registry import Registry
 from nas_core.search.strategies.base import Strategy
 
@@ -31,19 +31,6 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
     of_classes=True,
 )
 """Registry of search strategies; other packages add entry points in the group ``nas_ext.strategies``."""
-
-
-def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
-    """Return the options of a strategy; raise a ConfigError if one has a name in ``taken``."""
-    config_class = STRATEGIES.get(name).config_class
-    options = list(options_of(config_class))
-    for option in options:
-        if option.name in taken:
-            raise ConfigError(
-                f"option {option.name} of strategy {name!r} has the name of another option of the command; rename the"
-                f" field of {config_class.__name__}, or uninstall the package with the strategy"
-            )
-    return options
 
 
 def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = None) -> Any:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, MissingHostError
-from nas_core.jobs import Failure
 from nas_core.optional import install_line
 from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
 NAME = "optuna"
 """Adapter that implements the shared search."""
-
-
-class Shared(Protocol):
-    """Function that evaluates architectures together with other processes."""
-
-    together: int
-    """Number of architectures per batch."""
-
-    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]: ...
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
@@ -48,8 +38,8 @@ def shared_evaluations(
     metrics: Sequence[str],
     settings: Mapping[str, Any],
     stale_s: float,
-) -> Shared:
-    """Return a function that evaluates architectures together with all processes of an Optuna study.
+) -> Any:
+    """Return an ``evaluate_many`` of :func:`nas_core.search.search` that shares its results in an Optuna study.
 
     Args:
         settings: settings of the search, equal in all processes; of the path ``data``, only the last folder counts.
@@ -58,7 +48,7 @@ def shared_evaluations(
     target = adapter_parts("shared_search").get(NAME)
     if target is None:
         raise MissingHostError(f"option storage needs the Optuna adapter; run {install_line(NAME)}")
-    make: Callable[..., Shared] = import_object("storage: the adapter", target)
+    make = import_object("storage: the adapter", target)
     data = settings.get("data")
     same = {**settings, **({"data": Path(data).name} if data else {})}
     return make(storage, study, space, evaluate, metrics, same, stale_s=stale_s)

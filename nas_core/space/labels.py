@@ -6,6 +6,10 @@ A label is a gene name (``encoder.embed_dim``), followed by the layer index for 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nas_core.errors import ArchitectureError
 from nas_core.space.architecture import Architecture, Option
 from nas_core.space.space import SearchSpace
 
@@ -26,3 +30,33 @@ def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, O
         else:
             parameters[choice.name] = gene
     return parameters
+
+
+def architecture_by(space: SearchSpace, option_of: Callable[[str, tuple[Option, ...]], Any]) -> Architecture:
+    """Build an architecture from a function that chooses an option for a label, without calls for absent layers."""
+    genes: dict[str, Any] = dict(space.fixed)
+    for choice in sorted(space.choices, key=lambda choice: choice.per is not None):  # depths first
+        if choice.per is None:
+            genes[choice.name] = option_of(choice.name, choice.options[0])
+        else:
+            layers = enumerate(choice.options[: genes[choice.per]])
+            genes[choice.name] = tuple(option_of(f"{choice.name}.{layer}", options) for layer, options in layers)
+    return Architecture(genes)
+
+
+def architecture_of(space: SearchSpace, parameters: Mapping[str, Any]) -> Architecture:
+    """Return the architecture with these options by label; labels that are not genes are ignored.
+
+    Raises:
+        ArchitectureError: a label is missing, or its value is not in ``space``.
+    """
+
+    def option(label: str, options: tuple[Option, ...]) -> Option:
+        if parameters.get(label) not in options:
+            raise ArchitectureError(
+                f"the parameters have {label} = {parameters.get(label)!r}, which is not in space {space.name!r};"
+                f" expected one of {list(options)}"
+            )
+        return options[options.index(parameters[label])]  # 1, not the 1.0 that JSON may have made of it
+
+    return architecture_by(space, option)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -16,16 +15,11 @@ META = Path(__file__).with_name("algorithms.yml")
 _FEATURE = "registering tuners with NNI"
 
 
-def _meta() -> Any:
-    utils = nni_module("nni.tools.package_utils", _FEATURE)
-    version = nni_module("nni", _FEATURE).__version__
-    (entry,) = yaml.safe_load(META.read_text(encoding="utf-8"))["algorithms"]
-    return utils.AlgoMeta.load({**entry, "nniVersion": version})
-
-
 def register() -> str:
     """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name."""
-    utils, meta = nni_module("nni.tools.package_utils", _FEATURE), _meta()
+    utils = nni_module("nni.tools.package_utils", _FEATURE)
+    (entry,) = yaml.safe_load(META.read_text(encoding="utf-8"))["algorithms"]
+    meta = utils.AlgoMeta.load({**entry, "nniVersion": nni_module("nni", _FEATURE).__version__})
     registered = utils.get_algo_meta(meta.name)
     if registered is not None and registered.class_name != meta.class_name:
         raise ConfigError(
@@ -35,16 +29,3 @@ def register() -> str:
     if registered != meta:
         utils.register_algo_meta(meta)
     return str(meta.name)
-
-
-def unregister() -> str:
-    """Remove the tuner from NNI's list and return its name."""
-    utils, meta = nni_module("nni.tools.package_utils", _FEATURE), _meta()
-    utils.unregister_algo_meta(meta.name)
-    return str(meta.name)
-
-
-def registered_in() -> Path:
-    """Return the file in which NNI lists the registered algorithms of this Python environment."""
-    path: Path = nni_module("nni.runtime.config", _FEATURE).get_config_file("registered_algorithms.yml")
-    return path

@@ -22,9 +22,8 @@ from nas_core.search.metrics import metric_named
 from nas_core.search.registry import config_of
 from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import Architecture, SearchSpace, get_space
-from nas_core.space.labels import parameters_of
+from nas_core.space.labels import architecture_of, parameters_of
 from nni_ext.compat import host_class, nni_module
-from nni_ext.graphs import architecture_of
 from nni_ext.hpo.search_space import check_labels, space_from_nni
 from nni_ext.objectives import NEGATED, further_objectives, with_negatives
 from nni_ext.record import Record
@@ -312,7 +311,7 @@ def make_constraints(
         )
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
     # Formulas and the latency model need torch, which takes seconds to import; NNI gives a tuner ten seconds to start.
-    constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
+    constraints = cost_limits(space, costs, workload=workload)
     if latency_model is not None:
         if not Path(latency_model).is_file():
             raise DataError(

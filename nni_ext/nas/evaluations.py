@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nas_core.errors import ConfigError
+from nas_core.differences import check_same_settings
 from nas_core.search import Constraint, Strategy
 from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture
+from nas_core.space.files import space_to_dict
 from nni_ext.nas.spaces import FlatSpace
 from nni_ext.objectives import NEGATED, with_negatives
 from nni_ext.record import Record
@@ -64,13 +65,10 @@ class Evaluations:
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
         """Add results of an earlier run, so that the search continues from them."""
-        missing = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
-        while missing and (architectures := self.search.ask(1)):
-            if architectures[0] in missing:
-                self.tell(architectures[0], missing.pop(architectures[0]))
-        for architecture, reported in missing.items():
-            self.tell(architecture, reported)
-        self.search.requeue()
+        fresh = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
+        evaluated = {architecture: self._evaluated(architecture, reported) for architecture, reported in fresh.items()}
+        self._evaluated_models |= evaluated
+        self.search.replay({architecture: self._metrics(model) for architecture, model in evaluated.items()})
 
     def keep_in(self, record: Record) -> None:
         """Add the results of a run folder to the search, and write further results to the folder."""
@@ -82,26 +80,21 @@ class Evaluations:
         self._record = record
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the search and its results as plain data."""
+        """Return the settings of the search and its results as plain data."""
         archive = [
             {"genes": model.architecture.to_dict(), "metric": model.metric, "others": dict(model.others)}
             for model in self.entries
         ]
-        return {"maximize": self.maximize, "search": self.search.state_dict(), "archive": archive}
+        return {"settings": self._settings(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from the return value of :meth:`state`; raise a ConfigError if it belongs to another search."""
-        if state["maximize"] != self.maximize:
-            raise ConfigError(
-                f"the saved state has maximize={state['maximize']}, but the strategy has maximize={self.maximize};"
-                " create the strategy with the saved value"
-            )
-        self.search.load_state_dict(state["search"])
-        self.search.requeue()
-        for entry in state["archive"]:
-            architecture = Architecture(entry["genes"])
-            reported = {**entry["others"], "default": entry["metric"]}
-            self._evaluated_models[architecture] = self._evaluated(architecture, reported)
+        advice = "create the strategy with the same settings, for the same model space"
+        check_same_settings("the saved state is of a search with", state["settings"], self._settings(), advice)
+        self.replay({Architecture(e["genes"]): {**e["others"], "default": e["metric"]} for e in state["archive"]})
+
+    def _settings(self) -> dict[str, Any]:
+        return {"maximize": self.maximize, **self.search.describe(), "space": space_to_dict(self.search.space)}
 
     def _evaluated(self, architecture: Architecture, reported: Any) -> Evaluated:
         row = self.flat.space.row(architecture)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.search import Constraint
@@ -23,25 +21,6 @@ PROBES, DRAWN = 10, 200
 """Number of valid samples with which a profiler is tested, and of random samples drawn to find them."""
 
 
-@dataclass(frozen=True)
-class ProfilerLimit:
-    """Constraint ``profiler.profile(sample) <= limit``."""
-
-    name: str
-    """Name of the cost, with its unit if it has one: ``flops``, ``params``, ``latency_ms``."""
-    profiler: Any
-    """``nni.nas.profiler.Profiler`` of the searched model space."""
-    limit: float
-    """Largest allowed value, in the profiler's unit."""
-
-
-def as_limits(constraints: Mapping[str, Any] | Sequence[ProfilerLimit]) -> tuple[ProfilerLimit, ...]:
-    """Convert ``{name: (profiler, limit)}`` to limits."""
-    if isinstance(constraints, Mapping):
-        return tuple(ProfilerLimit(name, *pair) for name, pair in constraints.items())
-    return tuple(constraints)
-
-
 def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
     """Return a constraint that excludes samples that the model space rejects."""
     return Constraint(
@@ -51,10 +30,15 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
     )
 
 
-def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
-    """Return a constraint for a limit; architectures that the profiler cannot profile are excluded."""
-    profiler, values = limit.profiler, dict[bytes, float]()
-    _probe(flat, model_space, limit)
+def limit_constraint(flat: FlatSpace, model_space: Any, name: str, profiler: Any, limit: float) -> Constraint:
+    """Return a constraint ``profiler.profile(sample) <= limit``, which excludes samples that cannot be profiled.
+
+    Args:
+        name: name of the cost, with its unit if it has one: ``flops``, ``params``, ``latency_ms``.
+        profiler: ``nni.nas.profiler.Profiler`` of the searched model space.
+        limit: largest allowed value, in the profiler's unit.
+    """
+    _probe(flat, model_space, name, profiler)
 
     def profile(sample: Sample) -> float:
         try:
@@ -69,29 +53,23 @@ def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) ->
                 return [float(value) for value in profiler.profile_many(samples)]
         return [profile(sample) for sample in samples]
 
-    def predict_rows(rows: Rows) -> NDArray[np.floating]:
-        keys = [row.tobytes() for row in rows]
-        fresh = [index for index, key in enumerate(keys) if key not in values]
-        if fresh:
-            values.update(zip([keys[index] for index in fresh], profile_rows(rows[fresh]), strict=True))
-        return np.array([values[key] for key in keys], np.float64)
-
-    return Constraint(limit.name, float(limit.limit), predict_rows, getattr(profiler, "together", 0))
+    together = getattr(profiler, "together", 0)
+    return Constraint.cached(name, float(limit), profile_rows, together)
 
 
-def _probe(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> None:
+def _probe(flat: FlatSpace, model_space: Any, name: str, profiler: Any) -> None:
     rows = [flat.space.row(flat.space.smallest()), *flat.space.sample_rows(np.random.default_rng(0), DRAWN)]
     samples = (flat.sample_of_row(row) for row in rows)
     valid = [sample for sample in samples if not flat.checked or model_space.contains(sample)][:PROBES]
     problem: Exception | str = "NaN"
     for sample in valid:
         try:
-            if not math.isnan(float(limit.profiler.profile(sample))):
+            if not math.isnan(float(profiler.profile(sample))):
                 return
         except Exception as error:  # profilers raise anything for unknown labels
             problem = error
     if valid:
         raise ConfigError(
-            f"the profiler of {limit.name!r} returned no number for samples of this model space ({problem!r}); create"
+            f"the profiler of {name!r} returned no number for samples of this model space ({problem!r}); create"
             " it with the model space that is searched, and return one number from profile"
         )

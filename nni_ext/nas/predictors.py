@@ -19,10 +19,10 @@ from nas_core.models import kind_of
 from nas_core.predictor import AccuracyModel, expected_improvement, load_accuracy_model
 from nas_core.predictor.targets import checked_levels
 from nas_core.space.files import space_from_dict
+from nas_core.space.labels import architecture_of
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import (
     Sample,
-    architecture_of,
     nasbench101_sample,
     nasbench201_sample,
     nasbench201_unpruned_sample,
@@ -263,9 +263,6 @@ class PredictorEvaluator(_Evaluator):
 
     def _execute(self, model: Any) -> float:
         return self.evaluate(model)
-
-    def extra_repr(self) -> str:
-        return repr(self.path or self.predictor)
 
     def _dump(self) -> dict[str, Any]:
         if self.path is None:

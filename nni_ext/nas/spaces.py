@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.errors import SpaceError
 from nas_core.space import Architecture, Choice, SearchSpace
 from nas_core.space.architecture import Option
 from nas_core.space.files import space_from_dict, space_to_dict
-from nas_core.space.labels import options_by_label
+from nas_core.space.labels import architecture_of, options_by_label
 from nas_core.space.slots import ABSENT
 from nni_ext.compat import host_class, nni_module
-from nni_ext.graphs import Sample, architecture_of
+from nni_ext.graphs import Sample
 
 MAX_SUBSETS = 1024
 """Largest number of subsets for which a choice of several values is one gene; above it, each value is a gene."""
@@ -52,20 +52,6 @@ class FlatSpace:
 
     def sample(self, architecture: Architecture) -> dict[str, Any]:
         return self.sample_of_row(self.space.row(architecture))
-
-    def architecture(self, sample: Sample) -> Architecture:
-        """Return the architecture of a sample; unknown labels are ignored, and lists are read as tuples."""
-        row = [self._index(sample, slot) for slot in range(len(self.labels))]
-        return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
-
-    def _index(self, sample: Sample, slot: int) -> int:
-        label, values = self.labels[slot], [_as_lists(value) for value in self.values[slot]]
-        if (option := _as_lists(sample.get(label))) in values:
-            return values.index(option)
-        raise ArchitectureError(
-            f"the sample has {label} = {sample.get(label)!r}, which is not in space {self.space.name!r}; expected one"
-            f" of {values}"
-        )
 
 
 def flat_space(
@@ -178,10 +164,6 @@ def _name(value: Any) -> str:
     return str(value) if plain else type(value).__name__
 
 
-def _as_lists(value: Any) -> Any:
-    return [_as_lists(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 # -- search spaces of nas_core as model spaces -------------------------------------------------------------------------
 
 
@@ -191,9 +173,6 @@ class ArchitectureModule(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-
-    def extra_repr(self) -> str:
-        return repr(self.architecture)
 
 
 class ArchitectureSpace(_ModelSpace):
@@ -217,9 +196,6 @@ class ArchitectureSpace(_ModelSpace):
     @classmethod
     def create_fixed_module(cls, sample: Sample, space: Mapping[str, Any]) -> ArchitectureModule:
         return ArchitectureModule(architecture_of(space_from_dict(space), sample))
-
-    def extra_repr(self) -> str:
-        return repr(self.space)
 
 
 def as_model_space(space: SearchSpace) -> ArchitectureSpace:

@@ -14,7 +14,7 @@ from nas_core.space import Architecture
 from nni_ext.compat import host_class
 from nni_ext.nas.engines import Submitted, keep_listening
 from nni_ext.nas.evaluations import Evaluated, Evaluations, reported_number
-from nni_ext.nas.limits import ProfilerLimit, as_limits, limit_constraint, validity_constraint
+from nni_ext.nas.limits import limit_constraint, validity_constraint
 from nni_ext.nas.spaces import flatten
 from nni_ext.objectives import further_objectives
 from nni_ext.record import Record
@@ -40,7 +40,7 @@ class SearchStrategy(_Strategy):
 
     Args:
         strategy: as in ``nas-ext search --strategy``.
-        constraints: hard constraints, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`.
+        constraints: hard constraints, ``{name: (profiler, limit)}``.
         objectives: metrics of a multi-objective strategy, ``default`` first; start the name of a larger-is-better
             metric with a minus. Default: ``default`` and the constrained costs.
         maximize: larger values of the metric ``default`` are better.
@@ -59,7 +59,7 @@ class SearchStrategy(_Strategy):
         self,
         strategy: str,
         *,
-        constraints: Mapping[str, Any] | Sequence[ProfilerLimit] = (),
+        constraints: Mapping[str, tuple[Any, float]] | None = None,
         objectives: Sequence[str] | None = None,
         maximize: bool = True,
         seed: int = 0,
@@ -68,12 +68,10 @@ class SearchStrategy(_Strategy):
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(str(strategy))
-        self.options, self.config = options, config_of(self.kind.name, options)
+        self.config = config_of(self.kind.name, options)
         super().__init__()
-        self.limits = as_limits(constraints)
-        self.further_objectives = further_objectives(
-            self.kind, objectives, "default", [limit.name for limit in self.limits]
-        )
+        self.limits = dict(constraints or {})
+        self.further_objectives = further_objectives(self.kind, objectives, "default", list(self.limits))
         self.maximize, self.seed, self.max_tries = maximize, seed, max_tries
         self.search: Strategy | None = None
         """Search strategy, set by :meth:`initialize`."""
@@ -92,10 +90,6 @@ class SearchStrategy(_Strategy):
         """Return the model with the best metric; None if no evaluation succeeded."""
         return self._evaluations.best() if self._evaluations else None
 
-    def extra_repr(self) -> str:
-        settings = {**self.options, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
-        return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in settings.items())])
-
     # -- called by NNI -----------------------------------------------------------------------------------------------
 
     def _initialize(self, model_space: Any, engine: Any) -> Any:
@@ -104,7 +98,7 @@ class SearchStrategy(_Strategy):
                 f"the {type(self).__name__} was already used in an experiment; create a new one for each experiment"
             )
         flat = flatten(model_space)
-        costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
+        costs = [limit_constraint(flat, model_space, name, *pair) for name, pair in self.limits.items()]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
         common = {"seed": self.seed, "max_tries": self.max_tries}

@@ -113,25 +113,16 @@ class StrategyContract:
         assert trajectory(self, seed=6) != first
 
     @pytest.mark.parametrize("evaluations", [0, 110, 10_000])
-    def test_state_continues_identically(self, evaluations: int) -> None:
+    def test_replayed_results_continue_identically(self, evaluations: int) -> None:
         strategy, other = (self.make(SPACE, [limit(3000.0)], 3) for _ in range(2))
-        drive(strategy, evaluations)
+        proposals = drive(strategy, evaluations)
+        other.replay({architecture: {"loss": quality(architecture)} for architecture in proposals})
         untold = strategy.ask(3)
-        other.load_state_dict(json.loads(json.dumps(strategy.state_dict())))
-        assert json.dumps(other.state_dict()) == json.dumps(strategy.state_dict())
+        assert other.ask(3) == untold
         for continued in (strategy, other):
             tell_all(continued, {architecture: quality(architecture) for architecture in untold})
         assert drive(other, 100) == drive(strategy, 100)
         assert (other.best(), other.saved, other.proposed) == (strategy.best(), strategy.saved, strategy.proposed)
-
-    def test_foreign_state_is_refused_in_one_line(self) -> None:
-        strategy = self.make(SPACE, [limit(3000.0)], 3)
-        state = strategy.state_dict()
-        for other in (self.make(SPACE, [limit(3000.0)], 4), self.make(TINY, [limit(3000.0, TINY)], 3)):
-            with pytest.raises(ConfigError):
-                other.load_state_dict(state)
-        with pytest.raises(ConfigError):
-            self.make(SPACE, [limit(3000.0)], 3).load_state_dict({**state, "scores": [1.0]})
 
     def test_order_of_results_does_not_matter(self) -> None:
         first, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))
@@ -156,7 +147,6 @@ class StrategyContract:
         good = evaluated[::3]
         best = strategy.best()
         assert best == min(((a, quality(a)) for a in good), key=lambda pair: pair[1])
-        json.dumps(strategy.state_dict(), allow_nan=False)
 
     def test_lost_work_is_asked_again(self) -> None:
         strategy = self.make(SPACE, [limit(3000.0)], 2)

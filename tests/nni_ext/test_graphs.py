@@ -8,7 +8,8 @@ import numpy as np
 
 from nas_core.graph import nasbench101_graph, nasbench201_graph
 from nas_core.space import SearchSpace
-from nni_ext.graphs import architecture_of, nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
+from nas_core.space.labels import architecture_of
+from nni_ext.graphs import nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
 
 CELL_101 = {
     "cell/num_nodes": 5,

@@ -13,6 +13,7 @@ import nni_ext  # before NNI: it mends torchvision
 from nas_core.report.run import read_run
 from nas_core.search import STRATEGIES
 from nas_core.space import get_space
+from nas_core.space.labels import architecture_of
 from nni_ext.hpo.search_space import nni_search_space
 from nni_ext.objectives import further_objectives, with_negatives
 
@@ -38,7 +39,7 @@ def tuned(tuner: Any, most: int = 1000) -> list[dict[str, float]]:
             parameters = tuner.generate_parameters(number)
         except nni.NoMoreTrialError:
             break
-        metrics = reported(nni_ext.graphs.architecture_of(SPACE, parameters))
+        metrics = reported(architecture_of(SPACE, parameters))
         tuner.receive_trial_result(number, parameters, {"default": metrics["loss"], **metrics})
         tuner.trial_end(number, True)
         results.append(metrics)

@@ -19,11 +19,12 @@ from nas_core.errors import UnknownChoiceError as Unknown
 from nas_core.graph import GraphError
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import get_space
+from nas_core.space.labels import architecture_of
 from nni_ext import NetworkLatencyProfiler, PredictorEvaluator, PredictorProfiler, SearchStrategy, SearchTuner
-from nni_ext.graphs import architecture_of, nasbench101_sample, nasbench201_sample
+from nni_ext.graphs import nasbench101_sample, nasbench201_sample
 from nni_ext.hpo.check import check_class
 from nni_ext.hpo.search_space import check_labels, nni_search_space, space_from_nni
-from nni_ext.nas.limits import ProfilerLimit, limit_constraint
+from nni_ext.nas.limits import limit_constraint
 from nni_ext.nas.spaces import flat_space, flatten
 from tests.nni_ext.test_graphs import CELL_101, CELL_201, changed
 
@@ -64,8 +65,6 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: flatten(ModelSpace()), SpaceError, "ModelSpace"),
     (lambda: flat_space("x", {"a": []}), SpaceError, "'a'"),
     (lambda: flat_space("x", {"a": [1, 1.0]}), SpaceError, "twice"),
-    (lambda: FLAT.architecture({}), ArchitectureError, "None"),
-    (lambda: FLAT.architecture({"a": 3}), ArchitectureError, "3"),
     (lambda: space_from_nni({"x": {"_type": "uniform", "_value": [0, 1]}}), SpaceError, "uniform"),
     (lambda: space_from_nni({"x": {"_type": "randint", "_value": [3, 3]}}), SpaceError, "[3, 3]"),
     (lambda: check_labels(SPACE, {**FILE, "encoder.embed_dim": ONE}), SpaceError, "encoder.embed_dim"),
@@ -93,7 +92,7 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: strategy(poplation=9), Unknown, "poplation"),
     (lambda: strategy("ranknas", samples=0), ConfigError, "0"),
     (lambda: strategy("multi-objective", objectives=["x", "default"]), ConfigError, "x"),
-    (lambda: limit_constraint(flatten(CELLS), CELLS, ProfilerLimit("a", Silent(None), 1)), ConfigError, "elsewhere"),
+    (lambda: limit_constraint(flatten(CELLS), CELLS, "a", Silent(None), 1), ConfigError, "elsewhere"),
     (lambda: PredictorProfiler(CELLS, "absent.safetensors"), DataError, "absent.safetensors"),
     (lambda: PredictorProfiler(ProxylessNAS(width_mult=0.5), "x"), SpaceError, "ProxylessNAS"),
     (lambda: NetworkLatencyProfiler(CELLS, torch.zeros(1), "absent.safetensors"), DataError, "absent.safetensors"),

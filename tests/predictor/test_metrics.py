@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from nas_core.predictor import expected_improvement, kendall_tau
-from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.metrics import accuracy_within, mape
 
 
@@ -44,15 +43,3 @@ def test_expected_improvement_is_its_integral(mean: float, spread: float, best: 
 
 def test_a_certain_value_improves_by_its_mean() -> None:
     np.testing.assert_allclose(expected_improvement([0.9, 0.95], [0.0, 0.0], 0.92), [0.0, 0.03])
-    np.testing.assert_allclose(log_expected_improvement([0.95], [0.0], 0.92), np.log([0.03]))
-    assert log_expected_improvement([0.9], [0.0], 0.92)[0] == -np.inf
-
-
-def test_the_logarithm_orders_improvements_that_underflow() -> None:
-    z = np.array([3.0, 0.0, -0.99, -1.01, -5.0, -20.0])
-    expected = np.log(expected_improvement(z, np.ones(6), 0.0))
-    np.testing.assert_allclose(log_expected_improvement(z, np.ones(6), 0.0), expected, rtol=1e-6)
-    far = -np.array([30.0, 999.0, 1001.0, 1e5, 1e8])
-    logarithms = log_expected_improvement(far, np.ones(5), 0.0)
-    assert np.isfinite(logarithms).all() and (np.diff(logarithms) < 0).all()
-    np.testing.assert_allclose(logarithms, -(far**2) / 2, rtol=0.02)

@@ -1,11 +1,8 @@
-"""Fast scoring equals the model: any settings, precision, number of graphs, stream and thread."""
+"""Fast scoring equals the model: any settings, precision, number of graphs, and thread."""
 
 from __future__ import annotations
 
-import gc
-import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
@@ -107,39 +104,6 @@ def test_every_precision(device: str, precision: str, change: dict[str, str]) ->
     scores = scorer(MANY)
     close_in(precision, torch.from_numpy(scores), torch.from_numpy(expected), times=20)
     np.testing.assert_array_equal(scorer(MANY), scores)
-
-
-def test_a_recording_is_freed_with_its_scorer(device: str) -> None:
-    """The garbage collector could free it during another recording, which would end that one."""
-    scorer = Scorer(model_of().to(device), "fp32")
-    assert scorer(MIXED).shape == (8,) and scorer.dense is not None
-    alive = weakref.ref(scorer.dense)
-    gc.disable()
-    try:
-        del scorer
-        assert alive() is None
-    finally:
-        gc.enable()
-
-
-def other_stream(device: str) -> AbstractContextManager[object]:
-    if torch.device(device).type != "cuda":
-        return nullcontext()
-    stream = torch.cuda.Stream(torch.device(device))
-    stream.wait_stream(torch.cuda.current_stream(torch.device(device)))
-    return torch.cuda.stream(stream)
-
-
-@torch.inference_mode()
-def test_earlier_results_stay_in_any_stream(device: str) -> None:
-    model = model_of()
-    expected, frozen = expected_of(model, MANY), Scorer(model.to(device), "fp32").dense
-    assert frozen is not None
-    scores = []
-    for start in range(0, 160, 16):
-        with other_stream(device) if start % 3 == 2 else nullcontext():
-            scores.append(frozen(Batch.of(MANY[start : start + 16], device=device)))
-    np.testing.assert_allclose(torch.cat(scores).cpu().numpy(), expected[:160], atol=1e-4)
 
 
 def test_threads_do_not_mix(device: str) -> None:

@@ -29,7 +29,6 @@ from nas_core.search.calibration.files import read_trained
 from nas_core.search.calibration.model import Calibration
 from nas_core.search.journal import Journal, settle_config
 from nas_core.search.registry import STRATEGIES, config_of
-from nas_core.search.strategies.ranker import BoostedRanker
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import SPACE, TINY, limit, quality
 from tests.search.calibration.toy_tasks import drawn, inherited_loss, standalone
@@ -103,7 +102,6 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: MultiObjectiveEvolution(SPACE, objectives=("loss",)), ConfigError, "loss"),
     (lambda _: HypervolumeSearch(SPACE, objectives=("loss", "a", "b")), ConfigError, "at most 2"),
     (lambda _: config_of("evolution", {"population": 20}, 100), ConfigError, "population"),
-    (lambda _: BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5)), DataError, "5"),
     (lambda _: limit(float("nan")), ConstraintError, "nan"),
     (lambda _: per_row(np.zeros((3, 1))), ConstraintError, "(3, 1)"),
     (lambda _: random("latency_ms<=5"), ConstraintError, "'l'"),

@@ -59,7 +59,7 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     run(tmp_path, taking(clock, 10.0), limits=(3000.0,))
     first, estimate, *_, last = log(tmp_path)
     assert first == "at most 35 evaluations to come, 30 results were known"
-    assert estimate.startswith("10 s each: about 6 min for at most 33 more")  # said after the third
+    assert estimate.startswith("10 s each so far: about 6 min for at most 33 more")  # said after the third
     assert last.startswith(f"ended: {len(lines) - 30} evaluated")
     before = (tmp_path / "search.log").read_bytes()
     run(tmp_path, limits=(3000.0,))  # all is known: nothing to log

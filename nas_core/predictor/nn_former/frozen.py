@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 import torch
@@ -15,14 +15,12 @@ from nas_core.predictor.nn_former.attend import short_softmax
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import Block, NNFormer
 from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology, packable
-from nas_core.predictor.nn_former.recording import GRAPHED, RecordedForward
 
 ROWS = 1024  # number of input rows for which oneDNN optimises the layout of weights
-_log = logging.getLogger(__name__)
 
 
 class FrozenDense:
-    """NN-Former for accuracy with constant weights, for graphs of equal size; recorded as a CUDA graph on CUDA."""
+    """NN-Former for accuracy with constant weights, for graphs of equal size."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -32,7 +30,6 @@ class FrozenDense:
         self.operations = model.embed_norm(model.embed.weight.T).to(dtype)
         self.token = model.embed_norm(model.class_token[0, 0]).to(dtype)
         self.depths = model.embed_norm(model.depth.weight.T).to(dtype)
-        self._recorded: dict[int, RecordedForward | None] = {}
 
     @staticmethod
     def supports(model: NNFormer) -> bool:
@@ -41,33 +38,20 @@ class FrozenDense:
         return plain and config.readout == "class_token" and config.embed_norm and config.heads == 4
 
     def __call__(self, batch: Batch) -> Tensor:
-        self.model.check(batch)
-        recorded = self._recorded_for(batch.ops.shape[1]) if self.device.type == "cuda" else None
-        if recorded is None:
-            return self.forward(batch)
-        starts = range(0, len(batch.ops), GRAPHED)
-        return torch.cat([recorded(batch.take(slice(start, start + GRAPHED))) for start in starts])
-
-    def _recorded_for(self, nodes: int) -> RecordedForward | None:
-        if nodes not in self._recorded:
-            self._recorded[nodes] = None
-            try:
-                self._recorded[nodes] = RecordedForward(self.forward, GRAPHED, nodes, self.device)
-            except RuntimeError as error:
-                _log.warning("the forward pass cannot be recorded as a CUDA graph (%s) and runs without it", error)
-        return self._recorded[nodes]
-
-    def forward(self, batch: Batch) -> Tensor:
         """Return predictions ``(B,)``."""
-        # on an accelerator, shapes depend only on the number of graphs and nodes
+        self.model.check(batch)
         topology = Topology.of(batch, self.config, self.dtype)
         count, length = len(batch.ops), batch.ops.shape[1] + TOKENS
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
         masks = None if topology.masks is None else topology.masks.float()
-        relatives = _Relatives(batch.adjacency) if on_host(self.device) else _DenseRelatives(topology.splits)
+
+        def dense_sums(rows: Tensor) -> tuple[Tensor, ...]:  # without synchronisation
+            return tuple(sums.flatten(0, 1) for sums in topology.sums(rows.view(count, length, -1)))
+
+        sums_of = _Relatives(batch.adjacency).sums if on_host(self.device) else dense_sums
         for layer in self.blocks[:-1]:
-            x = layer.feed_forward(layer.attention(x, length, masks), relatives)
+            x = layer.feed_forward(layer.attention(x, length, masks), sums_of)
         last = self.blocks[-1]
         first = last.attention(x, 1, None if masks is None else masks[:, :, :1])
         first = last.feed_forward(first, None)
@@ -90,16 +74,6 @@ class _Relatives:
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
         sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
         return sums.chunk(2)
-
-
-class _DenseRelatives:
-    """Children and parents of all positions as matrices, whose shapes do not depend on the edges."""
-
-    def __init__(self, splits: tuple[Tensor, ...]) -> None:
-        self.splits = splits
-
-    def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return tuple((matrix @ rows.view(*matrix.shape[:2], -1)).flatten(0, 1) for matrix in self.splits)
 
 
 class _DenseBlock:
@@ -139,13 +113,17 @@ class _DenseBlock:
         into = x if queries == length else x[:, :queries].contiguous()
         return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
 
-    def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
-        """Return the input ``(B, L, C)`` plus the feed-forward layer. None: the positions have no relatives."""
+    def feed_forward(self, x: Tensor, sums_of: Callable[[Tensor], tuple[Tensor, ...]] | None) -> Tensor:
+        """Return the input ``(B, L, C)`` plus the feed-forward layer.
+
+        Args:
+            sums_of: function from positions ``(B L, C)`` to sums of their children and parents; None: they have none.
+        """
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)
-        if self.sums and relatives is not None:
-            inputs = [torch.cat([rows, sums], 1) for sums in relatives.sums(rows)]
+        if self.sums and sums_of is not None:
+            inputs = [torch.cat([rows, sums], 1) for sums in sums_of(rows)]
         for part, up, down in zip(inputs, self.up, self.down, strict=True):
             into = down.added(up(part, relu=True), into)
         return into.view(x.shape)

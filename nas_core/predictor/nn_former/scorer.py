@@ -16,12 +16,10 @@ from nas_core.predictor.nn_former.batch import TOKENS, Batch
 from nas_core.predictor.nn_former.frozen import FrozenDense, FrozenPacked
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packable
-from nas_core.predictor.nn_former.recording import GRAPHED
 
 CHUNK_TOKENS = 5000  # nodes and tokens per chunk of FrozenDense on a CPU
 # nodes per chunk of other models and of packed graphs: on the CPU, and on an accelerator
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
-SENT = 16 * 2**20  # bytes of adjacency matrices per transfer to an accelerator
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -68,9 +66,8 @@ class Scorer:
             yield from np.split(order, np.flatnonzero(np.diff(filled)) + 1)
             return
         for size in np.unique(graphs.sizes).tolist():
-            chunk = max(1, nodes // size)
-            if self.dense is not None:
-                chunk = max(1, CHUNK_TOKENS // (size + TOKENS)) if host else max(GRAPHED, SENT // size**2)
+            dense = host and self.dense is not None
+            chunk = max(1, CHUNK_TOKENS // (size + TOKENS) if dense else nodes // size)
             rows = np.flatnonzero(graphs.sizes == size)
             yield from (rows[start : start + chunk] for start in range(0, len(rows), chunk))
 

@@ -11,15 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
 from nas_core.options import NoSettings, options_of
 from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.files import space_to_dict
-from nas_core.space.slots import ABSENT, Rows
+from nas_core.space.slots import Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
 """Number of best architectures that are mutated for idle workers, and mutation probability per gene."""
@@ -36,7 +34,7 @@ class Strategy(ABC):
     Only the first result of an architecture counts.
 
     A subclass defines :attr:`budget` and :meth:`_propose`. If it learns more than the metric, it overrides
-    :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
+    :meth:`_learn`.
 
     Args:
         constraints: limits of all proposed architectures, such as ``{"latency_ms": (function, 30)}``.
@@ -158,12 +156,6 @@ class Strategy(ABC):
         """Return what was learned, such as the importance of genes, as JSON types; by default empty."""
         return {}
 
-    def _state(self) -> dict[str, Any]:
-        return {}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        return
-
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
     @property
@@ -242,6 +234,16 @@ class Strategy(ABC):
         self._queue = {**self._waiting, **self._queue}
         self._waiting = {}
 
+    def replay(self, results: Mapping[Architecture, Mapping[str, Any] | None]) -> None:
+        """Add the results of an earlier run in the order of its proposals; the search then continues identically."""
+        missing = dict(results)
+        while missing and (proposed := self.ask(1)):
+            if proposed[0] in missing:
+                self.tell(proposed[0], missing.pop(proposed[0]))
+        for architecture, metrics in missing.items():
+            self.tell(architecture, metrics)
+        self.requeue()
+
     def best(self) -> tuple[Architecture, float] | None:
         """Return the proposed architecture with the smallest score, and the score; None without a result."""
         good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
@@ -303,60 +305,3 @@ class Strategy(ABC):
         missing = count - len(chosen) - len(children)
         others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken)
         return np.concatenate([chosen, children, others])
-
-    # -- state -------------------------------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the search as JSON types."""
-        return {
-            "settings": self.describe(),
-            "space": space_to_dict(self.space),
-            "rng": self.rng.bit_generator.state,
-            "generation": self.generation,
-            "proposed": self.proposed,
-            "saved": self.saved,
-            "stale": self._stale,
-            "ended": self._ended,
-            "members": self._rows(self._members).tolist(),
-            "queue": self._rows(self._queue).tolist(),
-            "waiting": self._rows(self._waiting).tolist(),
-            "evaluated": self._rows(self._scores).tolist(),
-            "scores": [score if math.isfinite(score) else None for score in self._scores.values()],
-            **self._state(),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state returned by :meth:`state_dict`.
-
-        Raises:
-            ConfigError: settings or search space differ, or the state is damaged.
-        """
-        try:
-            advice = "use the same settings, or start without the state"
-            check_same_settings("the state was saved by a search with", state["settings"], self.describe(), advice)
-            if state["space"] != space_to_dict(self.space):
-                raise ConfigError(
-                    f"the state was saved for search space {state['space'].get('name')!r}, whose choices differ from"
-                    f" {self.space.name!r}; use the same space, or start without the state"
-                )
-            self.rng.bit_generator.state = state["rng"]
-            self.generation, self.proposed = state["generation"], state["proposed"]
-            self.saved, self._stale, self._ended = state["saved"], state["stale"], state["ended"]
-            self._members, self._queue, self._waiting = (
-                dict.fromkeys(self._keys(state[name])) for name in ("members", "queue", "waiting")
-            )
-            scores = [math.inf if score is None else float(score) for score in state["scores"]]
-            self._scores = dict(zip(self._keys(state["evaluated"]), scores, strict=True))
-            self._restore(state)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ConfigError(f"the state of the search is damaged ({error}); start without it") from None
-
-    def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
-        options = np.array(rows)
-        if options.size and options.dtype.kind != "i":
-            raise ValueError("option indices are not whole numbers")
-        options = options.astype(np.int64).reshape(-1, self.space.slots.count)
-        clipped = np.clip(options, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
-        if (clipped != options).any() or ((clipped == ABSENT) == self.space.slots.exists(clipped)).any():
-            raise ValueError(f"option indices are not those of search space {self.space.name!r}")
-        return row_keys(clipped)

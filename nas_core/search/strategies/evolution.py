@@ -13,7 +13,6 @@ As in the authors' code, children come from the parents; in the paper's listing,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,9 +141,3 @@ class HATEvolution(Strategy):
     def _parents(self) -> list[bytes]:
         scored = [key for key in self._population if math.isfinite(self._scores[key])]
         return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
-
-    def _state(self) -> dict[str, Any]:
-        return {"population": self._rows(self._population).tolist()}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._population = self._keys(state["population"])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -295,10 +295,3 @@ class MILP(Strategy):
                 taken.add(key)
                 return row, budgets
         return None, budgets
-
-    def _state(self) -> dict[str, Any]:
-        return {"reference": self._reference, "counts": dict(self._counts)}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._reference = [int(option) for option in state["reference"]]
-        self._counts = {name: int(state["counts"][name]) for name in self._counts}

@@ -10,7 +10,7 @@ Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -115,14 +115,6 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
         mutations = self.proposals.take(mutated, self.config.mutations, taken)
         crossovers = self.proposals.take(crossed, self.config.crossovers, taken)
         return mutations, crossovers
-
-    def _state(self) -> dict[str, Any]:
-        parents, children = self._rows(self._parents).tolist(), self._rows(self._children).tolist()
-        return {**super()._state(), "parents": parents, "children": children}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        super()._restore(state)
-        self._parents, self._children = self._keys(state["parents"]), self._keys(state["children"])
 
 
 def crowding(values: Array) -> Array:

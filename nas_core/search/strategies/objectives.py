@@ -106,21 +106,6 @@ class MultiObjectiveStrategy(Strategy):
         """Return objectives ``(n, m)`` and violations ``(n,)``."""
         return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
 
-    def _state(self) -> dict[str, Any]:
-        vectors = [self._vectors.get(key) for key in self._scores]
-        outside = [self._outside.get(key, math.inf) for key in self._scores]
-        return {
-            "vectors": [None if vector is None else list(vector) for vector in vectors],
-            "outside": [value if math.isfinite(value) else None for value in outside],
-        }
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._vectors, self._outside = {}, {}
-        for key, vector, outside in zip(self._scores, state["vectors"], state["outside"], strict=True):
-            if vector is not None:
-                self._vectors[key] = tuple(float(value) for value in vector)
-                self._outside[key] = math.inf if outside is None else float(outside)
-
 
 def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
     """Return the front index ``(n,)`` of each vector by non-dominated sorting (NSGA-II, III.A and VI.A).

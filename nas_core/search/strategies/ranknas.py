@@ -12,7 +12,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -95,7 +95,6 @@ class RankNAS(Strategy):
 
     Args:
         ranker: function (space, seed) -> ranker; default: by ``config.ranker``.
-        ranker_name: name of the ranker in :meth:`describe`.
 
     Raises:
         ConfigError: ``config.ranker`` is ``nn-former`` and no graph reader supports the space.
@@ -117,10 +116,8 @@ class RankNAS(Strategy):
         metric: str = "loss",
         max_tries: int = 20_000,
         ranker: Callable[[SearchSpace, int], Ranker] | None = None,
-        ranker_name: str | None = None,
     ) -> None:
         super().__init__(space, constraints, config, seed=seed, metric=metric, max_tries=max_tries)
-        self.ranker_name = ranker_name or self.config.ranker
         self._make = ranker or self._ranker()
         self.importance: Importance = {}
         """Importance of each gene in the last ranking."""
@@ -148,8 +145,7 @@ class RankNAS(Strategy):
         return {"samples": evaluations - rest, "per_ranking": per_ranking, "rankings": rest // per_ranking}
 
     def describe(self) -> dict[str, Any]:
-        by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
-        return {**super().describe(), **by, "ranker": self.ranker_name}
+        return {**super().describe(), "prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
 
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
@@ -259,15 +255,6 @@ class RankNAS(Strategy):
             if not sum(map(len, new)):
                 break
         return best_first()
-
-    def _state(self) -> dict[str, Any]:
-        return {"importance": self.importance}
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.importance = {
-            metric: {gene: float(value) for gene, value in genes.items()}
-            for metric, genes in state["importance"].items()
-        }
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:

@@ -21,7 +21,7 @@ class SteadySearch:
     engines such as NNI end a search that returns none.
 
     Args:
-        strategy: new, or with a loaded state.
+        strategy: new strategy.
     """
 
     def __init__(self, strategy: Strategy) -> None:
@@ -51,7 +51,7 @@ class SteadySearch:
             proposals = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
             if not proposals:
                 return None
-            if proposals[0] not in self._out:
+            if proposals[0] not in self._out and proposals[0] not in self.evaluated:
                 return proposals[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
@@ -70,15 +70,11 @@ class SteadySearch:
             self._ready.appendleft(architecture)
 
     def load(self, results: Results) -> None:
-        """Load results of an earlier run before the first :meth:`next`; the search then continues identically."""
+        """Add results of an earlier run, or of other trials; after the former the search continues identically."""
         metrics_of = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
-            while (architecture := self._ask()) is not None:
-                if architecture not in metrics_of:
-                    self._ready.appendleft(architecture)
-                    break
-                self.tell(architecture, metrics_of[architecture])
-        for architecture, metrics in metrics_of.items():
+            self.strategy.replay(metrics_of)
+            self.evaluated |= metrics_of.keys()
+            return
+        for architecture, metrics in metrics_of.items():  # a replay would propose running architectures again
             self.tell(architecture, metrics)
-            if architecture in self._ready:
-                self._ready.remove(architecture)

@@ -10,7 +10,7 @@ import pytest
 
 from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import get_space
-from nni_ext.graphs import architecture_of
+from nas_core.space.labels import architecture_of
 from nni_ext.hpo.search_space import nni_search_space
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")

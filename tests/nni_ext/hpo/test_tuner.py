@@ -13,7 +13,7 @@ import pytest
 
 from nas_core.files.journal import read_jsonl
 from nas_core.report.run import read_run
-from nni_ext.graphs import architecture_of
+from nas_core.space.labels import architecture_of
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 

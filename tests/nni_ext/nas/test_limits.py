@@ -21,7 +21,7 @@ from nas_core.predictor import NNFormerPredictor
 from nas_core.search import RandomConfig, RandomSearch
 from nas_core.space import SearchSpace
 from nni_ext import PredictorProfiler, as_model_space
-from nni_ext.nas.limits import ProfilerLimit, limit_constraint, validity_constraint
+from nni_ext.nas.limits import limit_constraint, validity_constraint
 from nni_ext.nas.spaces import FlatSpace, flatten
 
 
@@ -47,7 +47,7 @@ def test_costs_of_nni_are_what_it_says() -> None:
         rows = drawn(flat, 40)
         values = [profiler.profile(flat.sample_of_row(row)) for row in rows]
         limit = float(np.median(values))
-        constraint = limit_constraint(flat, space, ProfilerLimit("cost", profiler, limit))
+        constraint = limit_constraint(flat, space, "cost", profiler, limit)
         assert constraint.values(rows).tolist() == values
         search = RandomSearch(flat.space, [constraint], RandomConfig(evaluations=10))
         assert max(profiler.profile(flat.sample(one)) for one in search.ask(10)) <= limit
@@ -59,7 +59,7 @@ def test_predictors_are_asked_for_many_at_once(
     for model_space, predictor in ((nasbench201, predictor201), (as_model_space(space), predictor_hat)):
         profiler = PredictorProfiler(model_space, predictor)
         flat = flatten(model_space)
-        constraint = limit_constraint(flat, model_space, ProfilerLimit("latency_ms", profiler, 1e6))
+        constraint = limit_constraint(flat, model_space, "latency_ms", profiler, 1e6)
         rows = drawn(flat, 30)
         one_by_one = []
         for row in rows:
@@ -73,7 +73,7 @@ def test_predictors_are_asked_for_many_at_once(
 def test_each_architecture_is_profiled_once(nasbench201: Any) -> None:
     profiler = Counting(nasbench201)
     flat = flatten(nasbench201)
-    constraint = limit_constraint(flat, nasbench201, ProfilerLimit("convolutions", profiler, 2))
+    constraint = limit_constraint(flat, nasbench201, "convolutions", profiler, 2)
     rows, before = drawn(flat, 25), profiler.calls
     first = constraint.values(rows)
     assert profiler.calls - before == len({row.tobytes() for row in rows})

@@ -17,7 +17,6 @@ from nni.nas.strategy.middleware import Chain, Filter
 from nas_core.errors import ConfigError
 from nas_core.search import InfeasibleError
 from nni_ext import SearchStrategy
-from nni_ext.nas.limits import ProfilerLimit
 from tests.nni_ext.nas.engines import SMALL, Formula, Network, Workers, experiments_in, keys, run, wide_and_sharp
 
 
@@ -83,7 +82,7 @@ def test_invalid_models_of_a_filter(experiments: Any) -> None:
 def test_models_over_a_limit_are_never_evaluated() -> None:
     space, image = Network(), torch.randn(1, 3, 8, 8)
     flops, params = FlopsProfiler(space, image), NumParamsProfiler(space, image)
-    limits = [ProfilerLimit("flops", flops, 40_000.0), ProfilerLimit("params", params, 500)]
+    limits = {"flops": (flops, 40_000.0), "params": (params, 500)}
     strategy = run(SearchStrategy("evolution", constraints=limits, **SMALL), Workers(2, 100), space)
     assert len(strategy.archive) >= 8
     for architecture in strategy.archive:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -117,7 +116,6 @@ def test_a_result_without_an_objective_is_a_failure(tmp_path: Path) -> None:
     (architecture,) = strategy.ask(1)
     strategy.tell(architecture, {"loss": 1.0})
     assert strategy.best() is None and strategy.front() == []
-    json.dumps(strategy.state_dict(), allow_nan=False)
     repeated = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
     with pytest.raises(NasExtError, match="latency_ms is missing"):
         search({"all": repeated}, lambda _: {"loss": 1.0}, tmp_path, progress=False)

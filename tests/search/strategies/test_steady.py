@@ -37,8 +37,7 @@ Make = Callable[..., Strategy]
 
 
 def members(strategy: Strategy) -> list[list[int]]:
-    rows: list[list[int]] = strategy.state_dict()["members"]
-    return rows
+    return [row.tolist() for row in strategy._rows(strategy._members)]  # private: no public member has the order
 
 
 def run(search: SteadySearch, workers: int, rng: np.random.Generator, most: int = 10_000) -> list[Architecture]:
