@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nas_core.errors import ArchitectureError, SpaceError, check_choice
+from nas_core.errors import ArchitectureError, SpaceError, unknown_choice
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import KINDS, AttentionKind, resolve_kind
@@ -46,9 +46,11 @@ class StackGenes:
             raise SpaceError(f"space {space.name!r} has {gene} = {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        known = self.known_attention()
-        for name in {name for row in self.attention_options(space) for name in row}:
-            check_choice(f"attention in space {space.name!r}", name, known)
+        for name in self.wrong_attention(space):
+            raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
+
+    def wrong_attention(self, space: SearchSpace) -> set[str]:
+        return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
         return [name for name, kind in KINDS.items() if self.place in kind.places]

@@ -29,7 +29,7 @@ def check_masked_lm_space(space: SearchSpace) -> None:
                 f"space {space.name!r} has embed_dim = {wrong[0]}, not divisible by head_dim {head_dim}; give a"
                 " multiple, or a gene 'heads'"
             )
-    GENES.check_attention(space)
+    _check_attention(space)
 
 
 def check_bert_space(space: SearchSpace) -> None:
@@ -53,7 +53,12 @@ def check_bert_space(space: SearchSpace) -> None:
                 f"space {space.name!r} has hidden_dim = {wrong[0]}, not divisible by {wrong[1]} heads; expected a"
                 " multiple of each number of heads"
             )
-    GENES.check_attention(space)
+    _check_attention(space)
+
+
+def _check_attention(space: SearchSpace) -> None:
+    for name in GENES.wrong_attention(space):
+        raise SpaceError(f"space {space.name!r} has attention = {name!r}; expected one of {GENES.known_attention()}")
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
