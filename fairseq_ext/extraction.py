@@ -22,6 +22,7 @@ from fairseq_ext.elastic.settings import ACTIVATIONS
 from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family, family_of
 from fairseq_ext.task import SupernetTaskConfig
 from nas_core.errors import ConfigError
+from nas_core.layers.torch_modes import evaluating
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 from nas_core.space.hat import READ_LAYERS, qkv_dims
@@ -232,10 +233,8 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     """Write a subnet as a checkpoint of fairseq's own model; return its number of parameters."""
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
-    training = net.training
-    with torch.no_grad():
-        weights = plain_weights(family, net.eval(), net.select(architecture))
-    net.train(training)
+    with evaluating(net), torch.no_grad():
+        weights = plain_weights(family, net, net.select(architecture))
     groups = copy.deepcopy(state["cfg"])
     _plain_groups(groups, family, plain=True)
     config = net.config

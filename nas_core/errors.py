@@ -6,7 +6,7 @@ Commands print them without a traceback.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 _MAX_LISTED = 40
 
@@ -78,6 +78,12 @@ def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> Unknown
     if len(allowed) > _MAX_LISTED:
         listed += f", ... ({len(allowed)} in all)"
     return UnknownChoiceError(f"unknown {kind} {got!r}: expected one of {listed}.{hint}")
+
+
+def check_choice(kind: str, got: object, choices: Collection[object]) -> None:
+    """Raise the error of :func:`unknown_choice` unless ``got`` is one of the choices."""
+    if got not in choices:
+        raise unknown_choice(kind, got, choices)
 
 
 def _closest(got: object, choices: Sequence[object]) -> object | None:

@@ -17,7 +17,7 @@ from timm.optim import create_optimizer_v2, get_optimizer_info
 from timm.scheduler import create_scheduler_v2
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.errors import ConfigError, DataError, check_choice
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS, network_of_file
@@ -40,8 +40,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
             f"--model {config.model} is a model of timm, not of timm_ext; train it with timm's train.py, or give one of"
             f" {', '.join(MODELS)}"
         )
-    if config.model not in MODELS:
-        raise unknown_choice("model (--model)", config.model, MODELS)
+    check_choice("model (--model)", config.model, MODELS)
     arguments = {name: getattr(config, name) for name in ("search_space", "subnet", "mos", "img_size")}
     arguments = {name: value for name, value in {**arguments, "act_drop_rate": config.act_drop}.items() if value}
     experts = config.changed(EXPERTS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from nas_core.checks import SEEDS, Range
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.options import add_options, check_ranges, read_options
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
@@ -172,10 +172,8 @@ class TrainConfig:
     """device: cpu, cuda, or cuda:1; under torchrun cpu or cuda"""
 
     def __post_init__(self) -> None:
-        if self.sampling not in SAMPLINGS:
-            raise unknown_choice("sampling (--sampling)", self.sampling, SAMPLINGS)
-        if self.precision not in PRECISIONS:
-            raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
+        check_choice("sampling (--sampling)", self.sampling, SAMPLINGS)
+        check_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
         for wrong, message in self._conflicts():
             if wrong:

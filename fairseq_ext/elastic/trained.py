@@ -36,9 +36,10 @@ from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family
 from fairseq_ext.masked_lm import batch_loss, plain_batch, stored_heads
 from fairseq_ext.model import resolve_linear_lengths, sentence_lengths
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, DataError, SpaceError, UnsupportedError
+from nas_core.errors import CheckpointError, DataError, UnsupportedError
 from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
+from nas_core.layers.torch_modes import evaluating
 from nas_core.models.elastic import ElasticForm
 from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
@@ -49,10 +50,10 @@ from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.models.workload import FIRST_WORD, OnePassWorkload, Workload
 from nas_core.random_streams import own_streams
-from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
-from nas_core.supernet.elastic.space_spec import is_auto, resolve
+from nas_core.supernet.elastic.space_spec import space_for
 from nas_core.supernet.teacher.cache import weights_digest
 
 _LENGTHS = (17, 11, 5)
@@ -79,7 +80,7 @@ class Request:
     data: str | None = None
     """Data folder; default: the one named in the checkpoint."""
     space: str = "auto"
-    """Name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.resolve`."""
+    """Name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.space_for`."""
     attention: tuple[str, ...] = ("softmax",)
     """Kinds of attention to choose from in each layer, including softmax."""
     calibrate: int = 0
@@ -138,11 +139,9 @@ class FairseqTrained:
         """Return the largest difference between outputs of the supernet and of fairseq's model, relative to the largest
         output."""
         elastic: Any = net
-        training, tokens = net.training, self._tokens()
-        net.eval()
-        with torch.no_grad():
+        tokens = self._tokens()
+        with evaluating(net), torch.no_grad():
             pairs = self._pairs(elastic, elastic.select(self.space.largest()), *tokens)
-        net.train(training)
         read = tokens[-1].ne(self.task.source_dictionary.pad())
         pairs = [pair if pair[0].ndim < 3 else (pair[0][read], pair[1][read]) for pair in pairs]
         return max(float((outputs - expected).abs().max() / expected.abs().max()) for outputs, expected in pairs)
@@ -276,7 +275,7 @@ class TrainedTranslation(FairseqTrained):
     def __init__(self, path: Path, state: dict[str, Any], request: Request) -> None:
         args, encoder, decoder = translation_settings(settings_of(state, path), state["cfg"], path)
         head_dim = encoder.embed_dim // encoder.heads
-        space = space_around(
+        space = space_for(
             request.space,
             translation_space.trained_genes(encoder, decoder, head_dim),
             lambda: translation_space.auto_space(name_around(path), encoder, decoder, head_dim, request.attention),
@@ -359,9 +358,9 @@ class TrainedLanguage(FairseqTrained):
 
     def __init__(self, path: Path, state: dict[str, Any], request: Request) -> None:
         args, sizes = language_settings(settings_of(state, path), state["cfg"], path)
-        space = space_around(
+        space = space_for(
             request.space,
-            stack_space.language_genes(sizes),
+            stack_space.trained_genes(sizes, context_length=sizes.length),
             lambda: stack_space.language_around(name_around(path), sizes, request.attention),
         )
         norm_first = bool(args.decoder_normalize_before)
@@ -390,7 +389,7 @@ class TrainedMaskedLM(FairseqTrained):
     def __init__(self, path: Path, state: dict[str, Any], request: Request) -> None:
         task = masked_lm_task(state["cfg"], path)
         args, sizes = masked_lm_settings(settings_of(state, path), task, path)
-        space = space_around(
+        space = space_for(
             request.space,
             stack_space.trained_genes(sizes),
             lambda: stack_space.masked_lm_around(name_around(path), sizes, request.attention),
@@ -460,37 +459,6 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
             f" cannot be converted; expected one of {', '.join(SOURCES)}"
         )
     return SOURCES[name](path, state, request)
-
-
-def space_around(name: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return a search space whose largest network is the trained one.
-
-    Args:
-        name: name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.resolve`.
-        trained: genes of the trained network.
-        auto: function that creates a search space if ``name`` is ``auto``.
-    """
-    if is_auto(name):
-        return resolve(name, auto)
-    space = get_space(name)
-    largest = space.largest()
-    for gene, value in trained.items():
-        if gene not in largest and gene != "head_dim":
-            raise SpaceError(
-                f"space {name} has no gene {gene!r}, but the trained network has; add it to the space, or give auto"
-            )
-        if gene in largest and largest[gene] != value:
-            raise SpaceError(
-                f"the largest network of space {name} has {gene} = {largest[gene]}, but the trained network has"
-                f" {value}; give a space whose largest network is the trained one, or auto"
-            )
-    for gene, value in largest.items():
-        if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
-            raise SpaceError(
-                f"the largest network of space {name} has {gene} = {value}, but the trained network has softmax; give a"
-                " space whose largest network has softmax attention"
-            )
-    return space
 
 
 def name_around(path: Path) -> str:

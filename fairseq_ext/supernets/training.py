@@ -14,7 +14,7 @@ import zipfile
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from fairseq_ext.checkpoint import config_of, read_state, write_network
 from fairseq_ext.compat import options_in
 from fairseq_ext.data import options_of
 from fairseq_ext.extraction import TASK_OPTIONS, write_subnet
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.files.reading import parse_yaml, real_path
 from nas_core.layers import MoSConfig
 from nas_core.layers.weights import named_tensors
+from nas_core.options import add_options, arguments_of, read_options
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet
 
@@ -74,10 +75,6 @@ class Run:
     supernet: bool = False
     """Train a supernet instead of a static network."""
 
-    def options(self) -> list[str]:
-        flags = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
-        return [part for name, value in flags.items() for part in ([name] if value is True else [name, str(value)])]
-
     def settings(self) -> dict[str, Any]:
         if not self.inherited:
             return {}
@@ -120,8 +117,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
             raise ConfigError(
                 f"setting {name} cannot be changed, since the study or the supernet sets it; leave it out"
             )
-        if name not in names:
-            raise unknown_choice("setting of fairseq-train", name, names)
+        check_choice("setting of fairseq-train", name, names)
         typed[name] = _typed(name, text, [group[name] for group in options if name in group])
     if typed.get("max_update") and _DECAY not in typed:
         typed[_DECAY] = typed["max_update"]
@@ -188,7 +184,7 @@ class TrainingSupernet(Supernet):
         data = str(options_of(self.fairseq_task).data)
         run_settings(folder, data, changes, run)  # reports wrong settings before the command runs
         pairs = [f"{name}={value}" for name, value in changes.items()]
-        return [sys.executable, "-m", "fairseq_ext.supernets.training", str(folder), data, *run.options(), *pairs]
+        return [sys.executable, "-m", "fairseq_ext.supernets.training", str(folder), data, *arguments_of(run), *pairs]
 
     # -- from scratch --------------------------------------------------------------------------------------------------
 
@@ -277,20 +273,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("data")
     parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")
-    parser.add_argument("--inherited", default="")
-    parser.add_argument("--every", type=int, default=0)
-    parser.add_argument("--most-updates", type=int, default=0)
-    parser.add_argument("--supernet", action="store_true")
+    add_options(parser, Run)
     options = parser.parse_intermixed_args(arguments)
     from fairseq.distributed import utils
     from fairseq_cli import train
 
-    run = Run(options.inherited, options.every, options.most_updates, options.supernet)
     changes = dict(text.partition("=")[::2] for text in options.changes)
     last = options.folder / LAST
     if last.exists() and not zipfile.is_zipfile(last):  # fairseq was killed while it copied the file
         last.unlink()
-    utils.call_main(run_settings(options.folder, options.data, changes, run), train.main)
+    utils.call_main(run_settings(options.folder, options.data, changes, read_options(Run, options)), train.main)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,10 @@ A `NasExtError` is printed as one line on stderr and gives exit code 2; ``--debu
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import typer
@@ -24,6 +21,7 @@ from nas_core import __version__
 from nas_core.adapters import adapter_parts
 from nas_core.errors import MissingHostError, NasExtError
 from nas_core.registry import import_object
+from nas_core.signals import sigterm_as_exit
 
 __all__ = ["COMMANDS", "LAB", "Command", "application", "main"]
 
@@ -71,24 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     kept = [argument for argument in arguments[:end] if argument != "--debug"]
-    with _sigterm_as_exit():
+    with sigterm_as_exit():
         return _run(kept + arguments[end:], debug=len(kept) < end)
-
-
-@contextlib.contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
-    # SIGTERM ends like Ctrl-C: half-written files are removed, results are kept
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run(arguments: list[str], debug: bool) -> int:

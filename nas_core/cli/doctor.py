@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 from nas_core import __version__
 from nas_core.adapters import Adapter
-from nas_core.errors import NasExtError, unknown_choice
+from nas_core.errors import NasExtError, check_choice
 from nas_core.machine import python_environment
 from nas_core.optional import install_line
 from nas_core.registry import first_line, import_object
@@ -245,8 +245,7 @@ def import_host(*modules: str) -> None:
 
 def check_plug_in(group: str, name: str, target: str) -> None:
     """Import a plug-in; for an adapter, all its parts."""
-    if group not in GROUPS:
-        raise unknown_choice("group of entry points", group, GROUPS)
+    check_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
     if isinstance(member, Adapter):
         parts = [member.host, member.commands, member.network_families, member.space_format, member.shared_search]

@@ -53,21 +53,17 @@ def command(
 
     Heads, hidden units, channels and layers are sorted, so that smaller subnets keep the most important ones.
     """
-    from nas_core.errors import unknown_choice
+    from nas_core.errors import check_choice
     from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
     from nas_core.space import save_space
     from nas_core.supernet.elastic.attention import FitConfig
     from nas_core.supernet.elastic.conversion import check_output, check_settings, convert
-    from nas_core.supernet.elastic.importance import CRITERIA
     from nas_core.supernet.elastic.space_spec import check_kinds
     from nas_core.supernet.host import open_trained
 
     by = importance or ("activation" if calibrate else "weight")
-    if by not in CRITERIA:
-        raise unknown_choice("criterion of --importance", by, CRITERIA)
-    if mos not in mixtures():
-        raise unknown_choice("--mos", mos, mixtures())
+    check_choice("--mos", mos, mixtures())
     kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit

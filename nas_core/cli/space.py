@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,7 @@ from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files.writing import write_atomic
 from nas_core.registry import import_object
-from nas_core.space import SearchSpace, get_space, list_spaces
+from nas_core.space import get_space, list_spaces
 from nas_core.space.files import space_to_dict
 
 MODELS = {
@@ -80,18 +79,15 @@ def export_command(
     formats = {} if format == "yaml" else adapter_parts("space_format")
     if format != "yaml" and format not in formats:
         raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])
-    write: Callable[[SearchSpace], str] = (
-        _yaml if format == "yaml" else import_object(f"format {format!r}", formats[format])
-    )
-    text = write(get_space(name))
+    space = get_space(name)
+    if format == "yaml":
+        text = yaml.safe_dump(space_to_dict(space), sort_keys=False)
+    else:
+        text = import_object(f"format {format!r}", formats[format])(space)
     if out is None:
         typer.echo(text, nl=False)
     else:
         write_atomic(out, text)
-
-
-def _yaml(space: SearchSpace) -> str:
-    return yaml.safe_dump(space_to_dict(space), sort_keys=False)
 
 
 @app.command("show")

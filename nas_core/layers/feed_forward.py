@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import check_choice
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.mos import NONE, ROUTERS, MoSConfig, MoSLinear
 from nas_core.layers.weights import Affine
@@ -46,8 +46,7 @@ class ElasticFeedForward(nn.Module):
 
     def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig, activation: str = "relu") -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise unknown_choice("activation", activation, ACTIVATIONS)
+        check_choice("activation", activation, ACTIVATIONS)
         self.activation = activation
         self.fc1: Any
         self.fc2: Any

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 
 POSITIONS = ("sinusoidal", "learned", "stored")
 """Position embeddings.
@@ -93,8 +93,7 @@ def positions_of(kind: str, width: int, length: int, features: int) -> Sinusoida
         length: number of stored positions.
         features: channels of this network.
     """
-    if kind not in POSITIONS:
-        raise unknown_choice("kind of positions", kind, POSITIONS)
+    check_choice("kind of positions", kind, POSITIONS)
     if kind == "sinusoidal":
         return SinusoidalPositions(width)
     return StoredPositions(width, length, features, trained=kind == "learned")

@@ -1,11 +1,23 @@
-"""Export, tracing and autocast modes of PyTorch."""
+"""Evaluation, export, tracing and autocast modes of PyTorch."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+@contextmanager
+def evaluating(net: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode inside a ``with`` block, then restore its mode."""
+    training = net.training
+    net.eval()
+    try:
+        yield
+    finally:
+        net.train(training)
 
 
 def is_exporting() -> bool:

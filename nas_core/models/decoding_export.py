@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.export.parts import Value
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+from nas_core.models.static import StaticPass
 
 Weights = SelfAttentionWeights | CrossAttentionWeights
 
 
-class StepTables(nn.Module):
+class StepTables(StaticPass):
     """Base class of exported decoding steps, with the constants that attention looks up by position."""
 
     def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:

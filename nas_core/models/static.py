@@ -9,18 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.layers import MoSConfig
+from nas_core.layers.torch_modes import evaluating
 from nas_core.space import Architecture, SearchSpace
 
 
 class StaticPass(nn.Module):
     """Module that runs one architecture of a network. Weights are selected in each pass."""
 
+    net: Any
+
     def __init__(self, net: nn.Module, architecture: Architecture) -> None:
         super().__init__()
         self.net, self.architecture = net, architecture
 
     def forward(self, *inputs: Tensor) -> Any:
-        return self.net(self.net.select(self.architecture), *inputs)  # type: ignore[operator]
+        return self.net(self.net.select(self.architecture), *inputs)
 
 
 def router_encoding(
@@ -36,14 +39,9 @@ def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
 
 
 def select_eval(net: nn.Module, architecture: Architecture) -> Any:
-    """Call ``net.select`` in evaluation mode without gradients, then restore the mode."""
-    training = net.training
-    net.eval()
-    try:
-        with torch.no_grad():
-            return net.select(architecture)  # type: ignore[operator]
-    finally:
-        net.train(training)
+    """Call ``net.select`` in evaluation mode without gradients."""
+    with evaluating(net), torch.no_grad():
+        return net.select(architecture)  # type: ignore[operator]
 
 
 def copy_state(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:

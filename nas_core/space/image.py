@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nas_core.errors import ArchitectureError, unknown_choice
+from nas_core.errors import ArchitectureError, check_choice
 from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
@@ -25,10 +25,9 @@ def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
     return transformer_layers(architecture, [round(float(ratio) * width) for ratio in ratios])
 
 
-def token_grid(architecture: Architecture, image_size: int | None = None) -> int:
-    """Return the number of patches along one side of the image. Default ``image_size``: that of the gene."""
-    size = architecture.number("image_size") if image_size is None else image_size
-    patch = architecture.number("patch_size")
+def token_grid(architecture: Architecture) -> int:
+    """Return the number of patches along one side of the image."""
+    size, patch = architecture.number("image_size"), architecture.number("patch_size")
     if size < 1 or patch < 1 or size % patch:
         raise ArchitectureError(f"image size {size} is not divisible by patch size {patch}; change one of them")
     return size // patch
@@ -175,10 +174,6 @@ _FOUND = {
 }
 
 
-def list_image_architectures() -> list[str]:
-    return sorted(_FOUND)
-
-
 def image_architecture(name: str) -> Architecture:
     """Return an architecture of Liu et al. 2022, "Neural Architecture Search on Efficient Transformers and Beyond".
 
@@ -186,6 +181,5 @@ def image_architecture(name: str) -> Architecture:
     ``mformer_like_cifar10`` has mFormer's width, linear layers, and sums of heads and FFN widths. Names with
     ``softmax`` or ``linear`` have that attention in all layers (Table 5).
     """
-    if name not in _FOUND:
-        raise unknown_choice("image architecture", name, list_image_architectures())
+    check_choice("image architecture", name, _FOUND)
     return _FOUND[name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import check_choice
 from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.hat import hat_small, translation_space
@@ -88,8 +88,7 @@ def found_translation(name: str) -> Architecture:
     Args:
         name: ``mformer`` (both attention types in the encoder), ``cosformer`` (linear) or ``transformer`` (softmax).
     """
-    if name not in _FOUND:
-        raise unknown_choice("network of mFormer's Table 3", name, _FOUND)
+    check_choice("network of mFormer's Table 3", name, _FOUND)
     kinds, ffn, heads, decoder_ffn, decoder_heads, cross_heads = _FOUND[name]
     return Architecture(
         {

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
-from nas_core.errors import SpaceError, unknown_choice
+from nas_core.errors import SpaceError, check_choice
 from nas_core.space.files import load_space
 from nas_core.space.space import SearchSpace
 
@@ -36,8 +36,7 @@ def get_space(name: str | Path) -> SearchSpace:
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
     spaces = _registered()
-    if str(name) not in spaces:
-        raise unknown_choice("search space", str(name), sorted(spaces))
+    check_choice("search space", str(name), sorted(spaces))
     return spaces[str(name)]()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ArchitectureError, SpaceError, unknown_choice
+from nas_core.errors import ArchitectureError, SpaceError, check_choice, unknown_choice
 from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
@@ -158,8 +158,7 @@ class SearchSpace:
         return True
 
     def sample_rows(self, rng: np.random.Generator, n: int, how: str = "gene") -> Rows:
-        if how not in SAMPLINGS:
-            raise unknown_choice("way of sampling", how, SAMPLINGS)
+        check_choice("way of sampling", how, SAMPLINGS)
         rows = self._draw(rng, n)
         if how == "architecture":
             for depth_gene in sorted(self.slots.depth_genes):
@@ -205,8 +204,7 @@ class SearchSpace:
         return self.encode_rows(self.rows(architectures), how)
 
     def encode_rows(self, rows: Rows, how: str = "summary") -> NDArray[np.float32]:
-        if how not in ENCODINGS:
-            raise unknown_choice("encoding", how, ENCODINGS)
+        check_choice("encoding", how, ENCODINGS)
         slots = self.slots
         if how == "onehot":
             columns = [rows[:, [slot]] == np.arange(size) for slot, size in enumerate(slots.sizes)]
@@ -228,8 +226,7 @@ class SearchSpace:
 
     def feature_names(self, how: str = "summary") -> list[str]:
         """Return the column names of an encoding."""
-        if how not in ENCODINGS:
-            raise unknown_choice("encoding", how, ENCODINGS)
+        check_choice("encoding", how, ENCODINGS)
         if how in ("summary", "centred"):
             return [choice.name + (".mean" if choice.per else "") for choice in self.choices]
         names = []

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import os_errors, write_json
 from nas_core.locks import file_lock
 from nas_core.progress import counted
+from nas_core.signals import sigterm_as_exit
 from nas_core.supernet.host import Supernet
 
 Key = TypeVar("Key")
@@ -80,18 +78,11 @@ class _Processes:
 @contextmanager
 def _ending() -> Iterator[_Processes]:  # all processes end with the block, also after SIGTERM
     started = _Processes()
-    ours = threading.current_thread() is threading.main_thread()  # signals can be handled there alone
-    before = signal.signal(signal.SIGTERM, _leave) if ours else None
-    try:
-        yield started
-    finally:
-        started.end()
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    with sigterm_as_exit():
+        try:
+            yield started
+        finally:
+            started.end()
 
 
 def _run(training: Training, jobs: int, started: _Processes) -> float:

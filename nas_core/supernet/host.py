@@ -219,13 +219,11 @@ class Host(Adapter):
         raise UnsupportedError(f"host {self.name!r} cannot build networks by name; give another host")
 
 
-def hosts() -> dict[str, Host | MissingHostError]:
-    """Return each registered host by name, or the error if its packages are missing."""
-    return dict(each_host())
-
-
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """Yield the items of :func:`hosts`. Each host is imported only when reached."""
+    """Yield each registered host by name, or the error if its packages are missing.
+
+    Each host is imported only when reached.
+    """
     for name in ADAPTERS.names():
         try:
             adapter: Any = ADAPTERS.get(name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import check_choice
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import hat_draw, hat_extremes
 
@@ -45,6 +45,5 @@ def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str
 
 
 def _extremes(space: SearchSpace, how: str) -> tuple[Architecture, Architecture]:
-    if how not in EXTREMES:
-        raise unknown_choice("definition of smallest and largest architecture", how, EXTREMES)
+    check_choice("definition of smallest and largest architecture", how, EXTREMES)
     return hat_extremes(space) if how == "hat" else (space.smallest(), space.largest())

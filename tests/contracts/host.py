@@ -8,7 +8,7 @@ import pytest
 
 from nas_core.errors import NasExtError
 from nas_core.supernet import Host, Supernet, open_supernet
-from nas_core.supernet.host import hosts
+from nas_core.supernet.host import each_host
 
 
 class HostContract:
@@ -24,14 +24,14 @@ class HostContract:
     def test_it_is_found_by_its_entry_point_and_opens_its_checkpoint(
         self, checkpoint: Path, supernet: Supernet
     ) -> None:
-        host = hosts()[self.host]
+        host = dict(each_host())[self.host]
         assert not isinstance(host, NasExtError)
         result: Host = host
         assert result.name == self.host and result.recognises(checkpoint)
         assert isinstance(supernet, Supernet) and supernet.space.cardinality() > 1 and dict(supernet.task)
 
     def test_other_files_are_not_its_own_and_raise_nothing(self, tmp_path: Path) -> None:
-        host = hosts()[self.host]
+        host = dict(each_host())[self.host]
         assert not isinstance(host, NasExtError)
         for name, content in (("empty", b""), ("text.pt", b"text"), ("zip.pt", b"PK\x03\x04 cut"), ("a.json", b"{}")):
             (tmp_path / name).write_bytes(content)

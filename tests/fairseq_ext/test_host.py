@@ -6,7 +6,7 @@ import torch
 from nas_core.errors import ArchitectureError, CheckpointError, DataError, UnknownChoiceError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
-from nas_core.supernet.host import Supernet, hosts
+from nas_core.supernet.host import Supernet, each_host
 from tests.contracts.host import HostContract
 from tests.fairseq_ext.running import SPACE, USER_DIR, passed, subnet
 
@@ -25,7 +25,7 @@ class TestFairseqHost(HostContract):
 
 
 def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
-    host = hosts()["fairseq"]
+    host = dict(each_host())["fairseq"]
     assert host.recognises(trained("neuron")) and not host.recognises(corpus / "dict.src.txt")
     assert isinstance(supernet, Supernet) and supernet.space == SPACE
     assert supernet.task["kind"] == "translation"

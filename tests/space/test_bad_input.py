@@ -59,7 +59,7 @@ def layers(**changes: Any) -> Architecture:
         (lambda: image_layers(layers(heads=(1, 1, 1))), ArchitectureError, "[1, 1, 1]"),
         (lambda: transformer_layers(layers(layers="two")), ArchitectureError, "'two'"),
         (lambda: transformer_layers(layers(head_dim=None)), ArchitectureError, "'head_dim'"),
-        (lambda: token_grid(get_space("mformer_cifar10").largest(), 230), ArchitectureError, "230"),
+        (lambda: token_grid(Architecture({"image_size": 230, "patch_size": 16})), ArchitectureError, "230"),
         (lambda: encoder_layers(Architecture({**BERT, "hidden_dim": [30] * 4})), ArchitectureError, "30"),
         (lambda: get_space("nowhere.yml"), DataError, "nowhere.yml"),
         (lambda: read_hat_yaml("nowhere.yml"), DataError, "nowhere.yml"),

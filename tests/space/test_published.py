@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks.parts.published import HAT_SPACES
 from nas_core.space import Architecture, get_space, with_attention
+from nas_core.space import image as image_space
 from nas_core.space.bert import encoder_layers
 from nas_core.space.hat import hat_draw
 from nas_core.space.image import (
     image_architecture,
     image_layers,
-    list_image_architectures,
 )
 from nas_core.space.mformer import found_translation
 from nas_core.space.stack import TransformerLayer
@@ -142,7 +142,7 @@ def test_published_networks() -> None:
     ]  # type: ignore[arg-type]
     assert linear == [3, 7, 11]
     assert image_architecture("subnet_s_cifar10").number("layers") == 13
-    for name in list_image_architectures():
+    for name in image_space._FOUND:
         assert len(image_layers(image_architecture(name))) == image_architecture(name)["layers"]
 
 

@@ -15,19 +15,20 @@ from timm.data import create_loader
 from torch import Tensor, nn
 
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError, SpaceError
+from nas_core.errors import ConfigError, DataError
+from nas_core.layers.torch_modes import evaluating
 from nas_core.layers.weights import named_tensors
 from nas_core.models.image.elastic import IMAGE_ELASTIC
 from nas_core.models.image.net import VisionSubnet
 from nas_core.models.static import copy_state
 from nas_core.models.workload import OnePassWorkload
 from nas_core.precision import tf32
-from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_space, static_image_space
 from nas_core.supernet.elastic.attention import FitConfig
 from nas_core.supernet.elastic.conversion import check_settings, convert
 from nas_core.supernet.elastic.kinds import kinds_at
-from nas_core.supernet.elastic.space_spec import is_auto, resolve
+from nas_core.supernet.elastic.space_spec import is_auto, space_for
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from timm_ext.building import make_loader, seed_everything
 from timm_ext.checkpoint import save_checkpoint, write_subnet
@@ -64,28 +65,6 @@ def space_around(trained: Architecture, attention: Sequence[str] = ()) -> Search
     )
 
 
-def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, attention: Sequence[str]) -> SearchSpace:
-    if isinstance(space, str) and is_auto(space):
-        return resolve(space, lambda: space_around(trained, attention))
-    space = space if isinstance(space, SearchSpace) else get_space(str(space))
-    if set(attention) - {"softmax"}:
-        raise ConfigError(
-            f"--attention {', '.join(attention)} needs --space auto, but --space is {space.name!r}; add the kinds of"
-            " attention to that space"
-        )
-    largest = space.largest()
-    for gene in sorted({*trained, *largest}):
-        absent = "softmax" if gene == "attention" else None
-        values = [architecture.get(gene, absent) for architecture in (largest, trained)]
-        shared = [value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value for value in values]
-        if shared[0] != shared[1]:
-            raise SpaceError(
-                f"the largest network of space {space.name!r} has {gene} {values[0]}, but the trained network has"
-                f" {values[1]}; give a space whose largest network is the trained one, or auto"
-            )
-    return space
-
-
 class TrainedViT:
     """Trained vision transformer, to be converted to a supernet; for the arguments see :func:`elastic`."""
 
@@ -102,7 +81,13 @@ class TrainedViT:
     ) -> None:
         self.source, self.data, self.device = source, data or source.data, usable_device(device)
         model: Any = source.model.to(self.device).eval()
-        self.space = _resolve_space(space, architecture_of(model), attention)
+        trained, space = architecture_of(model), space if isinstance(space, SearchSpace) else str(space)
+        if set(attention) - {"softmax"} and not (isinstance(space, str) and is_auto(space)):
+            raise ConfigError(
+                f"--attention {', '.join(attention)} needs --space auto, but --space is {space}; add the kinds of"
+                " attention to that space"
+            )
+        self.space = space_for(space, trained, lambda: space_around(trained, attention))
         self.arguments = {**arguments_of(model), "prepared": dict(source.prepared)}
         self.supernet = VisionModel(self.space, **self.arguments).to(self.device).eval()
         self.net = self.supernet.net
@@ -112,12 +97,10 @@ class TrainedViT:
         config = self.net.config
         height, width = config.image_size or (0, 0)
         images = torch.randn(2, config.channels, height, width, generator=torch.Generator().manual_seed(0))
-        images, training = images.to(self.device), net.training
-        net.eval()
-        with torch.no_grad(), tf32(False):
+        images = images.to(self.device)
+        with evaluating(net), torch.no_grad(), tf32(False):
             expected = self.source.model.float()(images)
             output = net(net.select(self.space.largest()), images)  # type: ignore[operator]
-        net.train(training)
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:

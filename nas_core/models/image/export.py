@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.models.image.net import VisionNet
+from nas_core.models.static import StaticPass
 from nas_core.space import Architecture
 from nas_core.space.image import static_image_space
 
 
-class ImageModel(nn.Module):
+class ImageModel(StaticPass):
     """Module from images ``(B, channels, height, width)`` to logits, or to features if there is no classifier."""
-
-    def __init__(self, net: VisionNet, architecture: Architecture) -> None:
-        super().__init__()
-        self.net, self.architecture = net, architecture
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
         return (self.net(self.net.select(self.architecture, validated=True), images),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import check_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.workload import OnePassSubnetWorkload, check_least, same_draws
@@ -30,8 +30,7 @@ class ImageWorkloadConfig:
 
     def __post_init__(self) -> None:
         check_least(self, batch=1, classes=1, channels=1)
-        if self.activation not in ACTIVATIONS:
-            raise unknown_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("activation", self.activation, ACTIVATIONS)
 
 
 class ImageWorkload(OnePassSubnetWorkload):

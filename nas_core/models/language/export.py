@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.language.net import LanguageNet, length_limit
+from nas_core.models.static import StaticPass
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -28,12 +29,8 @@ def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> La
     return static
 
 
-class Prompt(nn.Module):
+class Prompt(StaticPass):
     """Module from tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
-
-    def __init__(self, net: LanguageNet, architecture: Architecture) -> None:
-        super().__init__()
-        self.net, self.architecture = net, architecture
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
         subnet = self.net.select(self.architecture)
@@ -47,8 +44,7 @@ class DecoderStep(StepTables):
     positions: Tensor
 
     def __init__(self, net: LanguageNet, architecture: Architecture, longest: int) -> None:
-        super().__init__()
-        self.net, self.architecture = net, architecture
+        super().__init__(net, architecture)
         self._add_tables([layer.self_attn.kind for layer in net.select(architecture).layers], longest)
         table = net.positions_at(0, longest, architecture.number("embed_dim"))
         self.register_buffer("positions", table.detach(), persistent=False)

@@ -5,20 +5,21 @@ Shapes: B batch, T length, C channels, V vocabulary, K classes.
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.masked_lm.net import MaskedLMNet, length_limit
+from nas_core.models.static import StaticPass
 from nas_core.space import Architecture, SearchSpace
 
 
-class MaskedLMModel(nn.Module):
+class MaskedLMModel(StaticPass):
     """Module from tokens ``(B, T)`` to features ``(B, T, C)`` and logits of tokens or classes."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
-        super().__init__()
-        self.net, self.architecture, self.head = net, architecture, head
+        super().__init__(net, architecture)
+        self.head = head
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         subnet = self.net.select(self.architecture)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.layers import ElasticLinear, MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
@@ -202,8 +202,7 @@ class MaskedLMNet(TokenStack):
         self.norm = ElasticLayerNorm(width, config.norm_eps) if config.norm_first else None
         self.head = ElasticTokenHead(width, vocabulary, config.norm_eps)
         self.classification_heads: dict[str, ElasticClassHead] = nn.ModuleDict()  # type: ignore[assignment]
-        if config.pooler_activation not in ACTIVATIONS:
-            raise unknown_choice("activation of classification heads", config.pooler_activation, ACTIVATIONS)
+        check_choice("activation of classification heads", config.pooler_activation, ACTIVATIONS)
         for head in config.classification_heads:
             self._build_head(head)
 
@@ -286,8 +285,7 @@ class MaskedLMNet(TokenStack):
 
     def classify(self, subnet: Subnet, features: Tensor, head: str) -> Tensor:
         """Compute the logits ``(B, K)`` of a classification head for features ``(B, T, C)``."""
-        if head not in subnet.classification_heads:
-            raise unknown_choice("classification head", head, subnet.classification_heads)
+        check_choice("classification head", head, subnet.classification_heads)
         dropout = self.config.pooler_dropout if self.training else 0.0
         return class_logits(features, subnet.classification_heads[head], self.config.pooler_activation, dropout)
 

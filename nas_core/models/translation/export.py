@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
+from nas_core.models.static import StaticPass
 from nas_core.models.translation.genes import cross_reads
 from nas_core.models.translation.net import DecoderCache, Subnet, TranslationNet, length_limits
 from nas_core.space import Architecture, SearchSpace
@@ -35,12 +36,8 @@ def static_net(net: TranslationNet, architecture: Architecture, source: int, tar
     return static.eval()
 
 
-class Encoder(nn.Module):
+class Encoder(StaticPass):
     """Module from tokens ``(B, S)`` to masks and states of cross-attention."""
-
-    def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
-        super().__init__()
-        self.net, self.architecture = net, architecture
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
         subnet = self.net.select(self.architecture)
@@ -56,8 +53,7 @@ class DecoderStep(StepTables):
     positions: Tensor
 
     def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
-        super().__init__()
-        self.net, self.architecture = net, architecture
+        super().__init__(net, architecture)
         subnet = net.select(architecture)
         self.masks = _mask_reads(subnet)
         kinds = [kind for layer in subnet.decoder_layers for kind in (layer.cross_attn.kind, layer.self_attn.kind)]

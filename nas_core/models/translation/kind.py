@@ -5,7 +5,6 @@ A cross-attention node has edges from the feed-forward nodes of the encoder laye
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,50 +50,33 @@ ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
-def _kinds() -> tuple[str, ...]:
-    return tuple(name for name, _ in KINDS.items())
-
-
 def operations() -> tuple[str, ...]:
-    return _named(_kinds())
+    named = [kind.operation(p) for _, kind in KINDS.items() for p in PLACES.values() if p in kind.places]
+    return tuple(dict.fromkeys((*_FIRST, *named)))
 
 
 def operations_of(space: SearchSpace) -> int:
     names = operations()
     chosen = {
-        KINDS.get(kind).operation(place)
+        (kind, place)
         for gene, place in PLACES.items()
         for layer in attention_options(space, gene)
-        for kind in layer
+        for kind in (*layer, "softmax", "linear")  # these two are always included
     }
-    # softmax and linear attention are always included
-    return 1 + max(names.index(name) for name in (*_named(("softmax", "linear")), *chosen))
-
-
-@lru_cache
-def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    by_place = _by_place(kinds)
-    named = [by_place[place][kind] for kind in kinds for place in by_place if kind in by_place[place]]
-    return tuple(dict.fromkeys((*_FIRST, *named)))
-
-
-@lru_cache
-def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    members = [KINDS.get(name) for name in kinds]
-    return {p: {kind.name: kind.operation(p) for kind in members if p in kind.places} for p in PLACES.values()}
+    return 1 + max(names.index(KINDS.get(kind).operation(place)) for kind, place in chosen)
 
 
 def translation_graph(architecture: Architecture) -> Graph:
     """Return the graph with ``3 + 2 * encoder layers + 3 * decoder layers`` nodes and :data:`ATTRIBUTES` ``(N, 5)``."""
-    kinds, ops = _kinds(), list[int]()
-    names, by_place = _named(kinds), _by_place(kinds)
+    kinds, names, ops = dict(KINDS.items()), operations(), list[int]()
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
 
     def operation_of(kind: str, place: str) -> str:
-        if kind not in by_place[place]:
-            raise ArchitectureError(f"attention is {kind!r}; expected one of {list(by_place[place])}")
-        return by_place[place][kind]
+        if kind not in kinds or place not in kinds[kind].places:
+            supported = [name for name, member in kinds.items() if place in member.places]
+            raise ArchitectureError(f"attention is {kind!r}; expected one of {supported}")
+        return kinds[kind].operation(place)
 
     def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
         node = len(ops)

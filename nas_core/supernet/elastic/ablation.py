@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from nas_core.layers.torch_modes import evaluating
 from nas_core.random_streams import own_streams
 
 RECOVERY = 20
@@ -69,14 +70,9 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
     """Return the mean loss of the largest subnet with only the layers ``kept``, by side."""
     net = trained.net
-    training = net.training
-    net.eval()
-    try:
-        with torch.no_grad():
-            subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
-            return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
-    finally:
-        net.train(training)
+    with evaluating(net), torch.no_grad():
+        subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+        return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
 
 
 def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:

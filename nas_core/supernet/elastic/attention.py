@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.layers.attention.projections import SelfAttentionWeights
+from nas_core.layers.torch_modes import evaluating
 from nas_core.layers.weights import Affine, named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
@@ -76,13 +77,9 @@ def fit(
         loss: function from a subnet and a batch to the loss.
     """
     config = config or FitConfig()
-    training = net.training
-    net.eval()
-    try:
-        genes = [choice.name for choice in attention_choices(space)]
+    genes = [choice.name for choice in attention_choices(space)]
+    with evaluating(net):
         return [fitted for gene in genes for fitted in _fit_gene(net, space, gene, batches, loss, config)]
-    finally:
-        net.train(training)
 
 
 def _fit_gene(

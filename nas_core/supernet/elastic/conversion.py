@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, ConfigError, unknown_choice
+from nas_core.errors import CheckpointError, ConfigError, check_choice
 from nas_core.files.writing import make_folder
 from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
@@ -69,8 +69,7 @@ class ConversionResult:
 
 
 def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
-    if importance_by not in CRITERIA:
-        raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
+    check_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
         if number < 0:
             raise ConfigError(f"--{option} is {number}; expected at least 0")

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import unknown_choice
+from nas_core.errors import check_choice
+from nas_core.layers.torch_modes import evaluating
 from nas_core.models.elastic import Axis
 from nas_core.supernet.teacher.taps import Taps
 
@@ -33,8 +34,7 @@ def importance(
         batches: calibration data, for ``activation`` and ``gradient``.
         loss: function from a batch to the loss of the largest subnet.
     """
-    if criterion not in CRITERIA:
-        raise unknown_choice("criterion of importance (--importance)", criterion, CRITERIA)
+    check_choice("criterion of importance (--importance)", criterion, CRITERIA)
     if criterion == "none":
         return {}
     state = net.state_dict(keep_vars=True)
@@ -44,17 +44,13 @@ def importance(
     sums = {name: torch.zeros(weight.shape[1], device=weight.device) for name, weight in read_by.items()}
     counted = {name: torch.zeros((), device=weight.device) for name, weight in read_by.items()}
     assert loss is not None
-    training = net.training
-    net.eval()
-    try:
+    with evaluating(net):
         for batch in batches:
             recorded = _recorded(read_by, loss, batch)
             if criterion == "gradient":
                 _add_changes(recorded, sums, axes)
             else:
                 _add_squares(recorded, sums, counted)
-    finally:
-        net.train(training)
     if criterion == "activation":
         sums = {
             name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)

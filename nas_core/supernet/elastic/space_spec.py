@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, SpaceError, check_choice, unknown_choice
 from nas_core.layers.attention.kinds import KINDS
-from nas_core.space import Choice, SearchSpace
+from nas_core.space import Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.kinds import attention_choices
 
 AUTO, ATTENTION = "auto", "attention"
@@ -14,6 +15,37 @@ AUTO, ATTENTION = "auto", "attention"
 
 def is_auto(space: str) -> bool:
     return space == ATTENTION or space.partition(":")[0] == AUTO
+
+
+_IMPLIED = ("attention", "head_dim")
+"""Genes that a space may lack, if all of its networks have softmax attention, or heads of one size."""
+
+
+def space_for(space: str | SearchSpace, trained: Mapping[str, Any], around: Callable[[], SearchSpace]) -> SearchSpace:
+    """Return a space whose largest network is the trained one.
+
+    Args:
+        space: a space, its name or file, or a value for :func:`resolve`.
+        trained: genes of the trained network, whose attention is softmax.
+        around: function that builds the space of ``auto``.
+    """
+    if isinstance(space, str) and is_auto(space):
+        return resolve(space, around)
+    space = get_space(space) if isinstance(space, str) else space
+    largest = space.largest()
+    kinds = dict.fromkeys((gene for gene in largest if gene.endswith("attention")), "softmax")
+    for gene, expected in {**trained, **kinds}.items():
+        option = largest.get(gene, expected if gene in _IMPLIED else None)
+        if _for_all_layers(option) != _for_all_layers(expected):
+            raise SpaceError(
+                f"the largest network of space {space.name!r} has {gene} {option}, but the trained network has"
+                f" {expected}; give a space whose largest network is the trained one, or auto"
+            )
+    return space
+
+
+def _for_all_layers(gene: Any) -> Any:
+    return gene[0] if isinstance(gene, tuple) and len(set(gene)) == 1 else gene
 
 
 def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
@@ -74,8 +106,7 @@ def _narrowed(space: SearchSpace, searched: Collection[str], name: str) -> Searc
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
     for kind in kinds:
-        if kind not in KINDS.names():
-            raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())
+        check_choice("kind of attention (--attention)", kind, KINDS.names())
     if space == ATTENTION and len(set(kinds)) < 2:
         raise ConfigError(
             f"--space {ATTENTION} needs several kinds of attention, got {', '.join(kinds) or 'none'}; give --attention,"

@@ -56,7 +56,3 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
-
-
-def language_genes(sizes: StackSizes) -> dict[str, Any]:
-    return trained_genes(sizes, context_length=sizes.length)

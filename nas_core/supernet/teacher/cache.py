@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError, unknown_choice
+from nas_core.errors import ConfigError, DataError, check_choice
 from nas_core.files.reading import read_json
 from nas_core.files.writing import make_folder, os_errors, write_json
 from nas_core.supernet.teacher.losses import TopK
@@ -55,8 +55,7 @@ class CacheSettings:
             raise ConfigError(
                 f"kept is {self.kept}; expected 1 to {self.words}, the vocabulary size or number of classes"
             )
-        if self.numbers not in _TYPES:
-            raise unknown_choice("precision of a cache", self.numbers, _TYPES)
+        check_choice("precision of a cache", self.numbers, _TYPES)
 
     @property
     def row_bytes(self) -> int:
@@ -163,12 +162,6 @@ class TeacherCache:
                 array.flush()
             self._flags[list(self._pending)] = 1
         self._pending = {}
-
-    def __enter__(self) -> TeacherCache:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.flush()
 
     def _rows(self, samples: Sequence[int]) -> np.ndarray:
         return np.concatenate([np.arange(self._ends[s] - self._lengths[s], self._ends[s]) for s in samples])

@@ -105,20 +105,20 @@ def kept_and_rest(teacher: TopK, vocab: int) -> tuple[Tensor, Tensor]:
     return p / over[..., None], (1 - total).clamp(min=0.0)
 
 
-def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, normalised: bool = True) -> Tensor:
+def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the mean squared difference of hidden states in float32, over the first channels that both have.
+
+    Each row of both is scaled to mean 0 and variance 1.
 
     Args:
         student: ``(..., C)``
         teacher: ``(..., C')``, used without gradient.
         mask: ``(...)``, False at rows to ignore.
-        normalised: scale both to mean 0 and variance 1 in each row.
     """
     shared = min(student.shape[-1], teacher.shape[-1])
     with without_autocast(student):
-        ours, theirs = _exact(student[..., :shared]), _exact(teacher[..., :shared].detach())
-        if normalised:
-            ours, theirs = F.layer_norm(ours, (shared,)), F.layer_norm(theirs, (shared,))
+        ours = F.layer_norm(_exact(student[..., :shared]), (shared,))
+        theirs = F.layer_norm(_exact(teacher[..., :shared].detach()), (shared,))
         rows = (ours - theirs.to(ours.dtype)).square().mean(-1)
         if mask is None:
             return rows.mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -10,21 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from nas_core.layers.weights import named_tensors
-
-
-def weights_of(subnet: Any, accept: Callable[[str], bool]) -> dict[str, Tensor]:
-    """Return the weights of a subnet whose names are accepted, by name in the static network.
-
-    A name is, for example, ``encoder_layers.0.self_attn.out_proj.weight``.
-    """
-    return {name: tensor for name, tensor in named_tensors(subnet) if accept(name)}
-
 
 class Taps(TorchFunctionMode):
     """Recorder of the inputs and outputs of linear layers inside a ``with`` block.
 
-    A layer is identified by its weight: a parameter, or a tensor of a subnet (:func:`weights_of`). Recorded tensors are
+    A layer is identified by its weight: a parameter, or a tensor of a subnet. Recorded tensors are
     not detached. Layers inside other PyTorch functions, such as ``nn.MultiheadAttention``, are not recorded.
 
     Args:

@@ -137,7 +137,8 @@ def test_spaces_of_published_architectures(arch: str) -> None:
     ARCH_CONFIG_REGISTRY[arch](args)
     if arch.startswith("transformer_lm"):
         _, sizes = language_settings(vars(args), {"task": {"_name": "language_modeling"}}, path)
-        space, genes = stack_space.language_around("around", sizes), stack_space.language_genes(sizes)
+        space = stack_space.language_around("around", sizes)
+        genes = stack_space.trained_genes(sizes, context_length=sizes.length)
     elif arch.startswith("transformer"):
         _, sizes, decoder = translation_settings(vars(args), {"task": {"_name": "translation"}}, path)
         assert sizes == decoder

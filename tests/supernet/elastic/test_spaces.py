@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, varying
+from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, space_for, varying
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, trained_genes
 
@@ -64,6 +64,14 @@ def test_all_of_it_or_these_genes_of_all_sides() -> None:
     assert chosen(resolve("attention", lambda: SEVERAL)) == kinds
 
 
+def test_a_space_whose_largest_network_is_the_trained_one() -> None:
+    genes = {gene: value for gene, value in SEVERAL.largest().items() if not gene.endswith("attention")}
+    assert space_for(SEVERAL, genes, lambda: SEVERAL) is SEVERAL
+    hat = get_space("hat_small")
+    assert space_for("hat_small", {**hat.largest(), "head_dim": 32}, lambda: SEVERAL) == hat
+    assert space_for("auto", {}, lambda: SEVERAL) is SEVERAL
+
+
 @pytest.mark.parametrize(
     ("space", "whether"),
     [("auto", True), ("auto:layers", True), ("attention", True), ("auto.yml", False), ("a:auto", False)],
@@ -80,6 +88,9 @@ def test_what_is_made_and_what_is_read(space: str, whether: bool) -> None:
         (lambda: varying(SEVERAL, ["arbitrary_cross"]), UnknownChoiceError, "'arbitrary_cross'"),  # it has one option
         (lambda: resolve("auto:", lambda: SEVERAL), ConfigError, "auto:"),
         (lambda: attention_only(auto_space("plain", SIDE, SIDE, 16)), ConfigError, "'plain'"),
+        (lambda: space_for("hat_small", {"encoder.layers": 9}, lambda: SEVERAL), SpaceError, "encoder.layers 3"),
+        (lambda: space_for("hat_small", {"layers": 9}, lambda: SEVERAL), SpaceError, "layers None"),
+        (lambda: space_for("cosformer_wmt14_en_de", {}, lambda: SEVERAL), SpaceError, "encoder.self_attention"),
         (lambda: check_kinds(["magic"]), UnknownChoiceError, "'magic'"),
         (lambda: check_kinds(["softmax"], "attention"), ConfigError, "softmax"),
         (lambda: check_kinds(["softmax", "linear"], "mine.yml"), ConfigError, "mine.yml"),

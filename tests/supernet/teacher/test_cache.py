@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,14 @@ from nas_core.supernet.teacher.losses import TopK, top_k
 WORDS, KEPT = 30, 4
 LENGTHS = [3, 1, 5, 2, 4, 2]
 SETTINGS = CacheSettings(teacher="t", data="d", words=WORDS, kept=KEPT)
+
+
+@contextmanager
+def opened(folder: Path, settings: CacheSettings, lengths: list[int]) -> Iterator[TeacherCache]:
+    """Open a cache, and flush it at the end."""
+    cache = TeacherCache(folder, settings, lengths)
+    yield cache
+    cache.flush()
 
 
 def rows_of(*samples: int, settings: CacheSettings = SETTINGS) -> TopK:
@@ -40,19 +49,19 @@ def same(result: TopK | None, expected: TopK, tolerance: float = 5e-4) -> bool:
 @pytest.mark.parametrize("words", [WORDS, 70_000])
 def test_what_was_put_is_found_in_any_order(numbers: str, tolerance: float, words: int, tmp_path: Path) -> None:
     settings = replace(SETTINGS, numbers=numbers, words=words)
-    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as cache:
+    with opened(tmp_path / "cache", settings, LENGTHS) as cache:
         assert cache.get([0]) is None and cache.filled == 0
         cache.put([4, 0], rows_of(4, 0, settings=settings))
         cache.put([2], rows_of(2, settings=settings))
         assert same(cache.get([0, 2, 4]), rows_of(0, 2, 4, settings=settings), tolerance)
         assert cache.get([0, 1]) is None and cache.filled == 3
-    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as repeated:
+    with opened(tmp_path / "cache", settings, LENGTHS) as repeated:
         assert same(repeated.get([2, 4]), rows_of(2, 4, settings=settings), tolerance)
         assert repeated.filled == 3
 
 
 def _fill(folder: Path, samples: list[int]) -> None:
-    with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
+    with opened(folder, SETTINGS, LENGTHS) as cache:
         for sample in samples:
             cache.put([sample], rows_of(sample))
 
@@ -67,7 +76,7 @@ def test_two_workers_write_one_cache(tmp_path: Path) -> None:
         worker.join(60)
         assert worker.exitcode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    with TeacherCache(tmp_path / "c", SETTINGS, LENGTHS) as cache:
+    with opened(tmp_path / "c", SETTINGS, LENGTHS) as cache:
         assert cache.filled == len(LENGTHS)
         assert same(cache.get(range(6)), rows_of(*range(6)))
 
@@ -82,7 +91,7 @@ def _killed_while_writing(folder: Path, after: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         real(array)
 
-    with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
+    with opened(folder, SETTINGS, LENGTHS) as cache:
         np.memmap.flush = flush  # type: ignore[method-assign]
         for sample in range(len(LENGTHS)):
             cache.put([sample], rows_of(sample))
@@ -96,7 +105,7 @@ def test_killed_at_any_moment(after: int, tmp_path: Path) -> None:
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
-    with TeacherCache(tmp_path / "c", SETTINGS, LENGTHS) as cache:
+    with opened(tmp_path / "c", SETTINGS, LENGTHS) as cache:
         kept = [sample for sample in range(len(LENGTHS)) if cache.has([sample])]
         assert len(kept) == (after - 1) // 2
         assert all(same(cache.get([sample]), rows_of(sample)) for sample in kept)
@@ -130,7 +139,7 @@ def cache_with(**changed: Any) -> Callable[[Path], Any]:
     ],
 )
 def test_bad_input(call: Callable[[Path], Any], error: type[NasExtError], value: str, tmp_path: Path) -> None:
-    with TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
+    with opened(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
         cache.put([1], rows_of(1))
     with pytest.raises(error) as caught:
         call(tmp_path / "cache")

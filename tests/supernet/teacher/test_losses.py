@@ -59,8 +59,4 @@ def test_probabilities_that_were_rounded() -> None:
 
 def test_hidden_states_are_compared_over_the_first_channels() -> None:
     teacher = logits(1)
-    assert float(hidden_loss(teacher[:, :5], teacher, normalised=False)) == 0
     assert float(hidden_loss(3 * teacher[:, :5] + 1, teacher)) == pytest.approx(0, abs=1e-4)
-    assert float(hidden_loss(3 * teacher[:, :5], teacher, normalised=False)) == pytest.approx(
-        float((2 * teacher[:, :5]).square().mean())
-    )

@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from nas_core.layers.weights import named_tensors
 from nas_core.models.translation.net import TranslationNet
 from nas_core.space import get_space
 from nas_core.supernet.teacher.losses import hidden_loss
-from nas_core.supernet.teacher.taps import Taps, weights_of
+from nas_core.supernet.teacher.taps import Taps
 
 
 def test_modules_are_recorded_in_the_order_of_their_calls() -> None:
@@ -42,7 +43,7 @@ def test_names_of_a_subnets_layers_and_the_gradient_of_what_they_gave(smallest: 
     torch.manual_seed(0)
     net = TranslationNet(get_space("hat_small"), 20, 20)
     subnet = net.select(net.space.smallest() if smallest else net.space.largest())
-    expected = weights_of(subnet, lambda name: name.endswith("out_proj.weight"))
+    expected = {name: tensor for name, tensor in named_tensors(subnet) if name.endswith("out_proj.weight")}
     assert "decoder_layers.0.cross_attn.out_proj.weight" in expected
     source, target = torch.randint(4, 20, (2, 5)), torch.randint(4, 20, (2, 6))
     with Taps(expected, inputs=False, outputs=True) as taps:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
@@ -98,8 +98,7 @@ def check(
             f"linear attention got {inputs}; expected one dtype, and shapes (B, H, T, D), (B, H, S, D) and"
             " (B, H, S, Dv)"
         )
-    if normalize not in NORMALIZE:
-        raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
+    check_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):
         raise ConfigError(
             "max_length is None, but causal linear attention, or one with positions, needs a number; give max_length"

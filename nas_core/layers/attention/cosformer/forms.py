@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.layers.attention.cosformer.common import (
     EPS,
     CosTable,
@@ -87,8 +87,7 @@ def cosformer_attention(
         ConfigError: shapes do not match, a sequence exceeds ``max_length``, or ``fla`` is used without CUDA.
         MissingHostError: flash-linear-attention is not installed.
     """
-    if form not in FORMS:
-        raise unknown_choice("form of linear attention", form, FORMS)
+    check_choice("form of linear attention", form, FORMS)
     check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     if causal and (query_positions is not None or key_positions is not None):
         raise ConfigError("query_positions and key_positions are not supported with causal=True; remove them")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.layers.attention.cosformer.common import (
     EPS,
     NORMALIZE,
@@ -143,10 +143,8 @@ class LinearAttention(AttentionKind):
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 1:
             raise ConfigError(f"max_length of linear attention is {self.max_length}; expected at least 1")
-        if self.normalize not in NORMALIZE:
-            raise unknown_choice("normalisation of linear attention", self.normalize, NORMALIZE)
-        if self.form not in FORMS:
-            raise unknown_choice("form of linear attention", self.form, FORMS)
+        check_choice("normalisation of linear attention", self.normalize, NORMALIZE)
+        check_choice("form of linear attention", self.form, FORMS)
 
     def scaled(self, max_length: int | None) -> LinearAttention:
         return replace(self, max_length=max_length)
