@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +16,33 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
+from hf_ext import per_layer
 from hf_ext.families import FAMILIES
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files.reading import read_json
-from nas_core.files.writing import os_errors
+from nas_core.files.writing import os_errors, write_json
 
 CONFIG, WEIGHTS, SETTINGS = "config.json", "model.safetensors", "nas_ext.json"
 _SHARDS = "model.safetensors.index.json"
+_CODE = "modeling_per_layer"
+_CONFIG = """
+
+from transformers import {config}, {parents}
+
+
+class PerLayerConfig({config}):
+    model_type = "{kind}"
+"""
+_MODEL = """
+
+class PerLayer{ending}({parent}):
+    config_class = PerLayerConfig
+
+    def __init__(self, config, *args, **kwargs):
+        super().__init__(config, *args, **kwargs)
+        resize_layers(self, "{layers}")
+        self.post_init()
+"""
 _NOT_COPIED = (CONFIG, SETTINGS, _SHARDS, "trainer_state.json", "README.md")
 _COPIED = (".json", ".txt", ".model")
 
@@ -148,8 +169,25 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def save_model(model: PreTrainedModel, folder: Path) -> None:
+    """Save a model; if its layers differ in size, with a model type and code of its own."""
     with _quiet():
         model.save_pretrained(folder)
+    if hasattr(model.config, "layer_sizes"):
+        _write_code(model, folder)
+
+
+def _write_code(model: PreTrainedModel, folder: Path) -> None:
+    config, trained = type(model.config).__name__, model.config.model_type
+    parents = list(dict.fromkeys(type(network).__name__ for network in (model.base_model, model)))
+    endings = {parent: parent.removeprefix(config.removesuffix("Config")) for parent in parents}
+    kind, layers = f"per_layer_{trained}", FAMILIES[trained].layers
+    code = [inspect.getsource(per_layer), _CONFIG.format(config=config, parents=", ".join(parents), kind=kind)]
+    code += [_MODEL.format(parent=parent, ending=ending, layers=layers) for parent, ending in endings.items()]
+    (folder / f"{_CODE}.py").write_text("".join(code), encoding="utf-8")
+    auto = {f"AutoModel{ending.removeprefix('Model')}": f"{_CODE}.PerLayer{ending}" for ending in endings.values()}
+    auto["AutoConfig"] = f"{_CODE}.PerLayerConfig"
+    changes = {"model_type": kind, "auto_map": auto, "architectures": [f"PerLayer{endings[parents[-1]]}"]}
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), **changes})
 
 
 def copy_companions(source: Path, target: Path) -> None:
