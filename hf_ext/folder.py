@@ -68,11 +68,13 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} needs custom code (auto_map in {CONFIG}), which is not executed; give a model class of"
             " transformers"
         )
-    if (kind := config.get("model_type")) not in FAMILIES:
+    if (kind := config.get("model_type")) not in [*FAMILIES]:
         raise CheckpointError(
             f"{folder} has model_type {kind!r}, which cannot be converted to a supernet; expected one of"
             f" {', '.join(FAMILIES)}"
         )
+    if config.get("quantization_config"):
+        raise CheckpointError(f"{folder} holds quantized weights; give the model before quantization")
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
             raise CheckpointError(
@@ -84,10 +86,24 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} has position_embedding_type {config['position_embedding_type']!r}; expected 'absolute'"
         )
     if not (folder / WEIGHTS).is_file() and not (folder / _SHARDS).is_file():
-        pickled = (folder / "pytorch_model.bin").exists()
-        missing = "its weights are a pickle, pytorch_model.bin, which is not read" if pickled else "it has no weights"
+        pickled = next((file.name for file in sorted(folder.glob("pytorch_model*.bin"))), None)
+        missing = f"its weights are a pickle, {pickled}, which is not read" if pickled else "it has no weights"
         raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; save the model again with save_pretrained")
+    if (folder / _SHARDS).is_file() and not (folder / WEIGHTS).is_file():
+        _check_shards(folder)
     return config
+
+
+def _check_shards(folder: Path) -> None:
+    index = read_json(folder / _SHARDS)
+    shards = index.get("weight_map") if isinstance(index, dict) else None
+    names = {str(name) for name in shards.values()} if isinstance(shards, dict) else {""}
+    for name in sorted(names):
+        if Path(name).name != name or not name.endswith(".safetensors") or not (folder / name).is_file():
+            raise CheckpointError(
+                f"{folder / _SHARDS} lists {name or 'no files'}; expected .safetensors files in the same folder, give"
+                " an undamaged copy"
+            )
 
 
 def read_model(folder: Path) -> PreTrainedModel:
@@ -97,6 +113,7 @@ def read_model(folder: Path) -> PreTrainedModel:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         options: dict[str, Any] = {"config": config, "dtype": torch.float32, "output_loading_info": True}
         options |= {"local_files_only": True, "use_safetensors": True}
+        options["attn_implementation"] = "sdpa"  # one named in the folder may be code from the Hub
         kind = _class_of(settings, type(config))
         with _quiet():
             model, info = kind.from_pretrained(folder, **options)

@@ -97,8 +97,7 @@ class TrainedModel:
         if space.largest() != trained_architecture(space, genes):
             raise SpaceError(
                 f"the largest network of space {spec} is {dict(space.largest())}, but the trained network is {genes};"
-                f" give a space whose largest network is the trained one, with genes per layer only for"
-                f" {' and '.join(PER_LAYER)}, or auto"
+                f" give a space whose largest network it is, with only {' and '.join(PER_LAYER)} per layer, or auto"
             )
         return space
 
