@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
+PER_LAYER = ("ffn_dim", "kv_heads")
+"""Genes that may differ between layers."""
 _SIZES = {
     "layers": "num_hidden_layers",
     "embed_dim": "hidden_size",

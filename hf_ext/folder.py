@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +16,33 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
+from hf_ext import per_layer
 from hf_ext.families import FAMILIES
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files.reading import read_json
-from nas_core.files.writing import os_errors
+from nas_core.files.writing import os_errors, write_json
 
 CONFIG, WEIGHTS, SETTINGS = "config.json", "model.safetensors", "nas_ext.json"
 _SHARDS = "model.safetensors.index.json"
+_CODE = "modeling_per_layer"
+_CONFIG = """
+
+from transformers import {config}, {parents}
+
+
+class PerLayerConfig({config}):
+    model_type = "{kind}"
+"""
+_MODEL = """
+
+class PerLayer{ending}({parent}):
+    config_class = PerLayerConfig
+
+    def __init__(self, config, *args, **kwargs):
+        super().__init__(config, *args, **kwargs)
+        resize_layers(self, "{layers}")
+        self.post_init()
+"""
 _NOT_COPIED = (CONFIG, SETTINGS, _SHARDS, "trainer_state.json", "README.md")
 _COPIED = (".json", ".txt", ".model")
 
@@ -47,11 +68,13 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} needs custom code (auto_map in {CONFIG}), which is not executed; give a model class of"
             " transformers"
         )
-    if (kind := config.get("model_type")) not in FAMILIES:
+    if (kind := config.get("model_type")) not in [*FAMILIES]:
         raise CheckpointError(
             f"{folder} has model_type {kind!r}, which cannot be converted to a supernet; expected one of"
             f" {', '.join(FAMILIES)}"
         )
+    if config.get("quantization_config"):
+        raise CheckpointError(f"{folder} holds quantized weights; give the model before quantization")
     for name in ("is_decoder", "add_cross_attention"):
         if config.get(name):
             raise CheckpointError(
@@ -63,10 +86,24 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} has position_embedding_type {config['position_embedding_type']!r}; expected 'absolute'"
         )
     if not (folder / WEIGHTS).is_file() and not (folder / _SHARDS).is_file():
-        pickled = (folder / "pytorch_model.bin").exists()
-        missing = "its weights are a pickle, pytorch_model.bin, which is not read" if pickled else "it has no weights"
+        pickled = next((file.name for file in sorted(folder.glob("pytorch_model*.bin"))), None)
+        missing = f"its weights are a pickle, {pickled}, which is not read" if pickled else "it has no weights"
         raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; save the model again with save_pretrained")
+    if (folder / _SHARDS).is_file() and not (folder / WEIGHTS).is_file():
+        _check_shards(folder)
     return config
+
+
+def _check_shards(folder: Path) -> None:
+    index = read_json(folder / _SHARDS)
+    shards = index.get("weight_map") if isinstance(index, dict) else None
+    names = {str(name) for name in shards.values()} if isinstance(shards, dict) else {""}
+    for name in sorted(names):
+        if Path(name).name != name or not name.endswith(".safetensors") or not (folder / name).is_file():
+            raise CheckpointError(
+                f"{folder / _SHARDS} lists {name or 'no files'}; expected .safetensors files in the same folder, give"
+                " an undamaged copy"
+            )
 
 
 def read_model(folder: Path) -> PreTrainedModel:
@@ -76,6 +113,7 @@ def read_model(folder: Path) -> PreTrainedModel:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         options: dict[str, Any] = {"config": config, "dtype": torch.float32, "output_loading_info": True}
         options |= {"local_files_only": True, "use_safetensors": True}
+        options["attn_implementation"] = "sdpa"  # one named in the folder may be code from the Hub
         kind = _class_of(settings, type(config))
         with _quiet():
             model, info = kind.from_pretrained(folder, **options)
@@ -148,8 +186,25 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def save_model(model: PreTrainedModel, folder: Path) -> None:
+    """Save a model; if its layers differ in size, with a model type and code of its own."""
     with _quiet():
         model.save_pretrained(folder)
+    if hasattr(model.config, "layer_sizes"):
+        _write_code(model, folder)
+
+
+def _write_code(model: PreTrainedModel, folder: Path) -> None:
+    config, trained = type(model.config).__name__, model.config.model_type
+    parents = list(dict.fromkeys(type(network).__name__ for network in (model.base_model, model)))
+    endings = {parent: parent.removeprefix(config.removesuffix("Config")) for parent in parents}
+    kind, layers = f"per_layer_{trained}", FAMILIES[trained].layers
+    code = [inspect.getsource(per_layer), _CONFIG.format(config=config, parents=", ".join(parents), kind=kind)]
+    code += [_MODEL.format(parent=parent, ending=ending, layers=layers) for parent, ending in endings.items()]
+    (folder / f"{_CODE}.py").write_text("".join(code), encoding="utf-8")
+    auto = {f"AutoModel{ending.removeprefix('Model')}": f"{_CODE}.PerLayer{ending}" for ending in endings.values()}
+    auto["AutoConfig"] = f"{_CODE}.PerLayerConfig"
+    changes = {"model_type": kind, "auto_map": auto, "architectures": [f"PerLayer{endings[parents[-1]]}"]}
+    write_json(folder / CONFIG, {**read_json(folder / CONFIG), **changes})
 
 
 def copy_companions(source: Path, target: Path) -> None:

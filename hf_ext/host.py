@@ -13,6 +13,7 @@ class HuggingFaceHost(Host):
     """Host of ``transformers`` models; a checkpoint is a folder with ``config.json``."""
 
     name = "huggingface"
+    takes_uniform = True
 
     def recognises(self, checkpoint: Path) -> bool:
         return (checkpoint / "config.json").is_file()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from hf_ext.per_layer import resize_layers
 from nas_core.errors import ConfigError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs, StackGenes
@@ -16,6 +17,7 @@ from nas_core.models.kind import ModelKind, SpacePart
 from nas_core.models.workload import FIRST_WORD, check_least, same_draws
 from nas_core.optional import require
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.stack import per_layer
 
 _CONSTANT = ("head_dim", "heads_per_kv", "context_length")
 _NAMES = ("layers", "embed_dim", "kv_heads", "ffn_dim", *_CONSTANT)
@@ -100,48 +102,48 @@ class _LlamaKind(ModelKind):
 
     def params_m(self, architecture: Architecture) -> float:
         """Count parameters without biases, in millions."""
-        layers, width = architecture.number("layers"), architecture.number("embed_dim")
-        return (layers * (_matrices(architecture) + 2 * width) + width) / 1e6
+        width = architecture.number("embed_dim")
+        return (sum(layer.matrices + 2 * width for layer in _layers(architecture)) + width) / 1e6
 
     def flops_g(self, architecture: Architecture) -> float:
-        tokens, layers = architecture.number("context_length"), architecture.number("layers")
-        attention = tokens * (tokens + 1) * _queries(architecture)
-        return 2 * layers * (tokens * _matrices(architecture) + attention) / 1e9
+        tokens, layers = architecture.number("context_length"), _layers(architecture)
+        return 2 * sum(tokens * (layer.matrices + (tokens + 1) * layer.queries) for layer in layers) / 1e9
 
     def weights(self, architecture: Architecture, config: LlamaWorkloadConfig) -> int:
         return super().weights(architecture, config) + config.vocab * architecture.number("embed_dim")
 
     def cache(self, architecture: Architecture, config: LlamaWorkloadConfig) -> int:
-        kept = 2 * architecture.number("kv_heads") * architecture.number("head_dim")
-        return architecture.number("layers") * kept * config.batch * (config.length + 1)
+        kept = 2 * architecture.number("head_dim") * sum(layer.groups for layer in _layers(architecture))
+        return kept * config.batch * (config.length + 1)
 
     def graph(self, architecture: Architecture) -> Graph:
         """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 6)."""
         width, context = architecture.number("embed_dim"), architecture.number("context_length")
-        groups = architecture.number("kv_heads")
-        heads, queries = groups * architecture.number("heads_per_kv"), _queries(architecture)
         _, operation = GRAPHS.attention("softmax")
-        layer: list[tuple[str, tuple[int, ...]]] = [
-            (operation, (width, heads, groups, queries, 0, context)),
-            ("decoder_feed_forward", (width, 0, 0, 0, architecture.number("ffn_dim"), context)),
-        ]
         ends = (width, 0, 0, 0, 0, context)
-        return GRAPHS.chain([("embedding", ends), *layer * architecture.number("layers"), ("output", ends)])
+        nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", ends)]
+        for layer in _layers(architecture):
+            nodes.append((operation, (width, layer.heads, layer.groups, layer.queries, 0, context)))
+            nodes.append(("decoder_feed_forward", (width, 0, 0, 0, layer.ffn_dim, context)))
+        return GRAPHS.chain([*nodes, ("output", ends)])
 
     def build(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> nn.Module:
-        groups = architecture.number("kv_heads")
+        layers = _layers(architecture)
+        widest = max(layers, key=lambda layer: layer.groups)
         sizes = _transformers().LlamaConfig(
             vocab_size=config.vocab,
             hidden_size=architecture.number("embed_dim"),
-            intermediate_size=architecture.number("ffn_dim"),
-            num_hidden_layers=architecture.number("layers"),
-            num_attention_heads=groups * architecture.number("heads_per_kv"),
-            num_key_value_heads=groups,
+            num_hidden_layers=len(layers),
+            **{**widest.settings, "intermediate_size": max(layer.ffn_dim for layer in layers)},
+            layer_sizes=[layer.settings for layer in layers],
             head_dim=architecture.number("head_dim"),
             max_position_embeddings=architecture.number("context_length"),
             tie_word_embeddings=True,
         )
-        return _transformers().LlamaForCausalLM(sizes).eval()  # type: ignore[no-any-return]
+        model = _transformers().LlamaForCausalLM(sizes)
+        if len({*layers}) > 1:
+            resize_layers(model, "layers")
+        return model.eval()  # type: ignore[no-any-return]
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
         raise ConfigError(
@@ -151,24 +153,43 @@ class _LlamaKind(ModelKind):
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         depth = architecture.number("layers")
-        return {"": {gene: (architecture[gene],) * depth for gene in ("ffn_dim", "kv_heads")}}
+        return {"": {gene: tuple(per_layer(architecture, gene, depth)) for gene in ("ffn_dim", "kv_heads")}}
 
 
 def _transformers() -> Any:
     return require("transformers", "decoders of Llama's family", "hf")
 
 
-def _queries(architecture: Architecture) -> int:
-    """Return the joint width of all queries."""
-    heads = architecture.number("kv_heads") * architecture.number("heads_per_kv")
-    return heads * architecture.number("head_dim")
+class _Layer(NamedTuple):
+    """Sizes of one layer."""
+
+    groups: int
+    """Groups of heads with common keys and values."""
+    heads: int
+    queries: int
+    """Joint width of all queries."""
+    ffn_dim: int
+    matrices: int
+    """Number of weights of the linear maps."""
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """Settings in ``config.json``."""
+        heads = {"num_attention_heads": self.heads, "num_key_value_heads": self.groups}
+        return {**heads, "intermediate_size": self.ffn_dim}
 
 
-def _matrices(architecture: Architecture) -> int:
-    """Count the weights of a layer's linear maps."""
-    keys_values = 2 * architecture.number("kv_heads") * architecture.number("head_dim")
-    columns = 2 * _queries(architecture) + keys_values + 3 * architecture.number("ffn_dim")
-    return architecture.number("embed_dim") * columns
+def _layers(architecture: Architecture) -> list[_Layer]:
+    depth, head_dim = architecture.number("layers"), architecture.number("head_dim")
+    layers = []
+    for groups, ffn_dim in zip(
+        *(per_layer(architecture, gene, depth) for gene in ("kv_heads", "ffn_dim")), strict=True
+    ):
+        heads = groups * architecture.number("heads_per_kv")
+        columns = 2 * heads * head_dim + 2 * groups * head_dim + 3 * ffn_dim
+        matrices = architecture.number("embed_dim") * columns
+        layers.append(_Layer(groups, heads, heads * head_dim, ffn_dim, matrices))
+    return layers
 
 
 LLAMA = _LlamaKind()

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
-from hf_ext.families import FAMILIES, Family, head_dim_of, head_groups
+from hf_ext.families import FAMILIES, PER_LAYER, Family, head_dim_of, head_groups
 from hf_ext.folder import SETTINGS, read_config, read_model
+from hf_ext.per_layer import resize_layers
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -30,6 +31,8 @@ from nas_core.space.files import space_from_dict, space_to_dict
 
 _FORMAT = "nas-ext/hugging-face"
 _CACHED = 64
+Size = int | tuple[int, ...]
+"""Size of all layers, or of each layer."""
 
 
 class Subnet(NamedTuple):
@@ -39,8 +42,8 @@ class Subnet(NamedTuple):
     """Model on torch's meta device, without weights of its own."""
     weights: dict[str, Tensor]
     """Parameter or buffer name in ``model`` -> slice of the supernet's tensor."""
-    sizes: dict[str, int]
-    """Setting in ``config.json`` -> its value in this subnet."""
+    sizes: dict[str, Any]
+    """Setting in ``config.json`` -> its value in this subnet, or its values if layers differ."""
     kept: tuple[int, ...]
     """Indices of the supernet's layers that the subnet has."""
 
@@ -73,7 +76,7 @@ class ElasticModel(nn.Module):
                 f"the channel order is not a permutation of 0 to {width - 1}; give an undamaged copy of the supernet"
             )
         self.register_buffer("channels", torch.tensor(list(order)))
-        self._static: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._static: OrderedDict[tuple[Size, ...], Any] = OrderedDict()
 
     @property
     def family(self) -> Family:
@@ -88,14 +91,15 @@ class ElasticModel(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        sizes = {setting: architecture.number(gene) for gene, setting in self.family.sizes.items()}
-        return self.subnet(sizes, kept_layers(range(self.depth), sizes["num_hidden_layers"], self.layer_order))
+        sizes = {setting: _size(architecture, gene) for gene, setting in self.family.sizes.items()}
+        kept = kept_layers(range(self.depth), architecture.number("layers"), self.layer_order)
+        return self.subnet(sizes, kept)
 
     @property
     def depth(self) -> int:
         return int(self.model.config.num_hidden_layers)
 
-    def subnet(self, sizes: Mapping[str, int], kept: Sequence[int]) -> Subnet:
+    def subnet(self, sizes: Mapping[str, Size], kept: Sequence[int]) -> Subnet:
         """Return the subnet with these settings of ``config.json`` and these layers of the supernet."""
         sizes = {**sizes, "num_hidden_layers": len(kept)}
         static, weights = self._built(sizes), {}
@@ -106,26 +110,43 @@ class ElasticModel(nn.Module):
             weights[name] = tensor if tensor.shape == like.shape else tensor[cut]
         return Subnet(static, weights, sizes, tuple(kept))
 
-    def config_of(self, sizes: Mapping[str, int]) -> Any:
-        trained, follows = self.model.config, self.family.heads_follow
-        config, head_dim = copy.deepcopy(trained), head_dim_of(trained)
-        heads = trained.num_attention_heads * sizes[follows] // getattr(trained, follows)
-        values = {**sizes, "num_attention_heads": heads}
-        if heads * head_dim != sizes["hidden_size"]:
-            values["head_dim"] = head_dim
-        if getattr(trained, "layer_types", None):
-            values["layer_types"] = trained.layer_types[: sizes["num_hidden_layers"]]
+    def config_of(self, sizes: Mapping[str, Size]) -> Any:
+        """Return the configuration of a subnet.
+
+        If its layers differ in size, ``layer_sizes`` has the settings of each layer, and the other settings are those
+        of the largest layers.
+        """
+        config = copy.deepcopy(self.model.config)
+        values = self._settings({name: max(size) if isinstance(size, tuple) else size for name, size in sizes.items()})
+        if listed := {name: size for name, size in sizes.items() if isinstance(size, tuple)}:
+            rows = [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
+            layers = [self._settings({**values, **row}) for row in rows]
+            values["layer_sizes"] = [{k: v for k, v in layer.items() if v != values.get(k)} for layer in layers]
+        if getattr(config, "layer_types", None):
+            values["layer_types"] = config.layer_types[: values["num_hidden_layers"]]
         for name, value in values.items():
             setattr(config, name, value)
         return config
 
-    def build(self, sizes: Mapping[str, int]) -> Any:
+    def _settings(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Return the settings of the model, or of one layer: ``sizes``, and those that follow from them."""
+        trained, follows = self.model.config, self.family.heads_follow
+        heads = trained.num_attention_heads * sizes[follows] // getattr(trained, follows)
+        values = {**sizes, "num_attention_heads": heads}
+        if heads * head_dim_of(trained) != sizes["hidden_size"]:
+            values["head_dim"] = head_dim_of(trained)
+        return values
+
+    def build(self, sizes: Mapping[str, Size]) -> Any:
         """Create a model with the configuration of a subnet and random weights."""
         pooled = {} if _pooler(self.model) else {"add_pooling_layer": False}
         accepts = "add_pooling_layer" in type(self.model).__init__.__code__.co_varnames
-        return type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
+        model = type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
+        if hasattr(model.config, "layer_sizes"):
+            resize_layers(model, self.family.layers)
+        return model
 
-    def _built(self, sizes: Mapping[str, int]) -> Any:
+    def _built(self, sizes: Mapping[str, Size]) -> Any:
         key = tuple(sizes[name] for name in self.family.sizes.values())
         if key not in self._static:
             with torch.device("meta"):
@@ -244,7 +265,7 @@ def read_supernet(folder: Path) -> ElasticModel:
         network = ElasticModel(model, space, list(settings["layer_order"]), list(settings["channels"]))
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
-    if space.largest() != Architecture(genes_of(model)):
+    if space.largest() != trained_architecture(space, genes_of(model)):
         raise CheckpointError(
             f"the search space in {folder / SETTINGS} does not match the model in the folder; give an undamaged copy"
         )
@@ -258,6 +279,21 @@ def genes_of(model: PreTrainedModel) -> dict[str, int]:
     family = FAMILIES[config.model_type]
     genes = {gene: int(getattr(config, setting)) for gene, setting in family.sizes.items()}
     return genes | {gene: int(value(config)) for gene, value in family.constant.items()}
+
+
+def trained_architecture(space: SearchSpace, genes: Mapping[str, int]) -> Architecture:
+    """Return the trained model as an architecture of a space, with its genes of layers repeated."""
+    repeated = {choice.name for choice in space.choices if choice.per} & {*PER_LAYER}
+    layers = genes["layers"]
+    return Architecture({gene: (value,) * layers if gene in repeated else value for gene, value in genes.items()})
+
+
+def _size(architecture: Architecture, gene: str) -> Size:
+    """Return a size of all layers, as one number if it is the same in all layers."""
+    if not isinstance(architecture[gene], tuple):
+        return architecture.number(gene)
+    sizes = architecture.numbers(gene)
+    return sizes if len({*sizes}) > 1 else sizes[0]
 
 
 def features_of(output: Any) -> Tensor:

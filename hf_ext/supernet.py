@@ -1,4 +1,4 @@
-"""Supernets of trained models: evaluation with inherited weights, and extraction as plain folders."""
+"""Supernets of trained models: evaluation with inherited weights, and extraction as folders."""
 
 from __future__ import annotations
 
@@ -141,7 +141,10 @@ class HuggingFaceSupernet(Supernet):
     # -- extraction ----------------------------------------------------------------------------------------------------
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a folder for ``AutoModel.from_pretrained``; return its number of parameters."""
+        """Save a subnet as a folder for ``AutoModel.from_pretrained``; return its number of parameters.
+
+        If layers differ in size, the folder contains code and is loaded with ``trust_remote_code=True``.
+        """
         subnet = self.elastic.select(self.space.validate(architecture))
         width, trained = subnet.sizes["hidden_size"], self.elastic.model.config.hidden_size
         modules = _modules(self.folder) if width != trained else {}

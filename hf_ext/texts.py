@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 from transformers import AutoTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
 
-from hf_ext.folder import DAMAGED, reason
+from hf_ext.folder import reason
 from nas_core.errors import CheckpointError
 
 BATCH = 32
@@ -28,7 +28,8 @@ def open_tokenizer(folder: Path) -> Any:
     """Load the tokenizer of a model folder."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except DAMAGED as error:
+        tokenizer("text")
+    except Exception as error:  # tokenizers raises Exception itself
         raise CheckpointError(
             f"the tokenizer in {folder} cannot be loaded ({reason(error)}); copy its files into the folder again"
         ) from None

@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hf_ext.families import PER_LAYER
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import image_batches
-from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of
+from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of, trained_architecture
 from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, ConfigError, SpaceError
 from nas_core.files.reading import real_path
-from nas_core.space import Architecture, Choice, SearchSpace, get_space
+from nas_core.space import Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
@@ -26,8 +27,12 @@ _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
 
 
-def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
-    """Return a search space ``name`` of networks no larger than the trained one, with the same sizes in all layers."""
+def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> SearchSpace:
+    """Return a search space ``name`` of networks no larger than the trained one.
+
+    Args:
+        uniform: True for the same sizes in all layers, False for sizes :data:`hf_ext.families.PER_LAYER` of each layer.
+    """
     head_dim, width = genes["head_dim"], genes["embed_dim"]
     unit, choices = head_dim, []
     if "kv_heads" in genes:
@@ -41,6 +46,10 @@ def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
         Choice.make("embed_dim", widths),
         Choice.make("ffn_dim", around(genes["ffn_dim"], FFN, rounding(genes["ffn_dim"]))),
     ]
+    if not uniform:
+        layered = [choice for choice in choices if choice.name in PER_LAYER]
+        choices = [choice for choice in choices if choice not in layered]
+        choices += [Choice.make(choice.name, choice.options[0], "layers", genes["layers"]) for choice in layered]
     chosen = {choice.name for choice in choices}
     return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
 
@@ -50,6 +59,7 @@ class TrainedModel:
 
     Args:
         data: folder with ``train.txt``, for calibration.
+        uniform: False for a space ``auto`` whose networks may have layers of different sizes.
     """
 
     form = FORM
@@ -62,6 +72,7 @@ class TrainedModel:
         attention: Sequence[str] = ("softmax",),
         calibrate: int = 0,
         device: str = "cpu",
+        uniform: bool = True,
     ) -> None:
         if set(attention) - {"softmax"}:
             raise ConfigError(
@@ -72,21 +83,21 @@ class TrainedModel:
             raise CheckpointError(f"{folder} is already a supernet; give the folder of a trained model")
         model = read_model(folder)
         genes = genes_of(model)
-        self.space = self._space(space, genes)
+        self.space = self._space(space, genes, uniform)
         self._original = copy.deepcopy(model).to(self.device).eval()
         self.net = ElasticModel(model, self.space).to(self.device).eval()
         self._batches: list[dict[str, Tensor]] | None = None
         if calibrate:
             self.calibration(1)
 
-    def _space(self, spec: str, genes: dict[str, int]) -> SearchSpace:
+    def _space(self, spec: str, genes: dict[str, int], uniform: bool) -> SearchSpace:
         if is_auto(spec):
-            return resolve(spec, lambda: space_around(f"around-{real_path(self.folder).name}", genes))
+            return resolve(spec, lambda: space_around(f"around-{real_path(self.folder).name}", genes, uniform))
         space = get_space(spec)
-        if space.largest() != Architecture(genes) or any(choice.per for choice in space.choices):
+        if space.largest() != trained_architecture(space, genes):
             raise SpaceError(
                 f"the largest network of space {spec} is {dict(space.largest())}, but the trained network is {genes};"
-                " give a space whose largest network is the trained one and whose layers are equal, or auto"
+                f" give a space whose largest network it is, with only {' and '.join(PER_LAYER)} per layer, or auto"
             )
         return space
 

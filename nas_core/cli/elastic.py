@@ -23,6 +23,14 @@ def command(
             " only kinds of attention; or a space whose largest network has the trained sizes."
         ),
     ] = "auto",
+    uniform: Annotated[
+        bool | None,
+        typer.Option(
+            "--uniform/--no-uniform",
+            help="Equal sizes in all layers of a network, or sizes of each layer; for Hugging Face folders with --space"
+            " auto. Default: equal.",
+        ),
+    ] = None,
     mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
     importance: Annotated[
         str | None,
@@ -74,7 +82,10 @@ def command(
     if space_out:
         check_output(space_out, "--space-out")
     start = time.perf_counter()
-    trained = open_trained(checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device)
+    options = {} if uniform is None else {"uniform": uniform}
+    trained = open_trained(
+        checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device, **options
+    )
     done = convert(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     seconds = time.perf_counter() - start
     if space_out:

@@ -165,6 +165,8 @@ class Host(Adapter):
 
     precisions: Sequence[str] = ("fp32",)
     """Supported values of ``precision`` in :meth:`open`, from :data:`nas_core.precision.PRECISIONS`."""
+    takes_uniform: bool = False
+    """True if :meth:`open_trained` has the option ``uniform``: False for sizes of each layer in a space ``auto``."""
 
     def recognises(self, checkpoint: Path) -> bool:
         """Return True if a file looks like a checkpoint of this host. Must be fast and not raise errors."""
@@ -283,7 +285,10 @@ def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
 
 def open_trained(checkpoint: str | Path, **options: Any) -> Any:
     """Open a trained network for conversion, see :meth:`Host.open_trained`."""
-    return host_of(Path(checkpoint)).open_trained(Path(checkpoint), **options)
+    host = host_of(Path(checkpoint))
+    if "uniform" in options and not host.takes_uniform:
+        raise UnsupportedError(f"host {host.name!r} has no option --uniform or --no-uniform; leave it out")
+    return host.open_trained(Path(checkpoint), **options)
 
 
 def vocabularies(data: str | Path) -> tuple[int, int]:

@@ -39,15 +39,64 @@ def pickled(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
 
 
+def sharded(change: Callable[[Any], Any]) -> Change:
+    """Split the weights into shards, and change the entries of their index."""
+
+    def split(folder: Path) -> None:
+        import torch
+        from transformers import AutoModel
+
+        model = AutoModel.from_pretrained(folder)
+        (folder / "model.safetensors").unlink()
+        model.save_pretrained(folder, max_shard_size="20KB")
+        file = folder / "model.safetensors.index.json"
+        index = json.loads(file.read_text())
+        names = {tensor: change(name) for tensor, name in index["weight_map"].items()}
+        file.write_text(json.dumps({**index, "weight_map": names}))
+        torch.save({}, folder / "shard.bin")
+
+    return split
+
+
 def remote(folder: Path) -> None:
     (folder / "code.py").write_text("open('ran', 'w')")
     config(auto_map={"AutoModel": "code.Model"})(folder)
 
 
+def tokenizer_code(folder: Path) -> None:
+    (folder / "code.py").write_text("open('ran', 'w')\nclass Own: pass")
+    file = folder / "tokenizer_config.json"
+    names = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["code.Own", None]}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **names}))
+
+
 FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), {}, CheckpointError),
     "a pickle": (pickled, {}, CheckpointError),
+    "pickled shards": (
+        lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model-00001-of-00001.bin"),
+        {},
+        CheckpointError,
+    ),
+    "an index of pickles": (sharded(lambda name: "shard.bin"), {}, CheckpointError),
+    "an index of other folders": (sharded(lambda name: f"../trained/{name}"), {}, CheckpointError),
+    "an index of numbers": (sharded(lambda name: 3), {}, CheckpointError),
+    "a missing shard": (sharded(lambda name: name.replace("00001", "00009")), {}, CheckpointError),
+    "an index of no kind": (
+        lambda folder: (folder / "model.safetensors").rename(folder / "model.safetensors.index.json").write_text("[]"),
+        {},
+        CheckpointError,
+    ),
+    "quantized weights": (config(quantization_config={"quant_method": "gptq", "bits": 4}), {}, CheckpointError),
+    "a type of no kind": (config(model_type=["bert"]), {}, CheckpointError),
     "remote code": (remote, {}, CheckpointError),
+    "a tokenizer of remote code": (tokenizer_code, {"calibrate": 1}, CheckpointError),
+    "an empty vocabulary": (lambda folder: (folder / "vocab.txt").write_text(""), {"calibrate": 1}, CheckpointError),
+    "a damaged tokenizer": (
+        lambda folder: (folder / "tokenizer.json").write_text("{"),
+        {"calibrate": 1},
+        CheckpointError,
+    ),
     "another type": (config(model_type="t5"), {}, CheckpointError),
     "a decoder": (config(is_decoder=True), {}, CheckpointError),
     "relative positions": (config(position_embedding_type="relative_key"), {}, CheckpointError),
@@ -81,6 +130,24 @@ def test_trained_folders(case: str, bert: Path, texts: Path, tmp_path: Path, mon
         open_trained(tmp_path / "trained", **{"data": str(texts), **options})
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 400
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_shards_are_read(bert: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    folder = Path(shutil.copytree(bert, tmp_path / "trained"))
+    sharded(lambda name: name)(folder)
+    convert(open_trained(folder), tmp_path / "family")
+    converted, expected = (load_file(place / "model.safetensors") for place in (tmp_path / "family", bert))
+    assert {name: tensor.sum().item() for name, tensor in converted.items()} == pytest.approx(
+        {name: tensor.sum().item() for name, tensor in expected.items()}, abs=1e-4
+    )
+
+
+def test_attention_from_the_hub_is_not_loaded(bert: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bert, tmp_path / "trained"))
+    config(_attn_implementation="owner/kernel")(folder)
+    assert open_trained(folder).net.model.config._attn_implementation == "sdpa"
 
 
 SUPERNETS: dict[str, tuple[Change, type[NasExtError]]] = {

@@ -98,6 +98,19 @@ def test_what_a_host_leaves_out_is_unsupported(register: Register, tmp_path: Pat
             call()
 
 
+def test_sizes_of_each_layer_are_an_option_of_hosts_that_have_it(
+    register: Register, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = ToyHost("two", b"two")
+    monkeypatch.setattr(host, "open_trained", lambda path, **options: options, raising=False)
+    register(two=host)
+    assert open_trained(checkpoint, data="x") == {"data": "x"}
+    with pytest.raises(UnsupportedError):
+        open_trained(checkpoint, uniform=True)
+    host.takes_uniform = True
+    assert open_trained(checkpoint, uniform=False) == {"uniform": False}
+
+
 @pytest.mark.parametrize("precisions", [("fp32",), ("fp32", "bf16")])
 def test_precisions_are_those_that_a_host_lists(
     register: Register, checkpoint: Path, precisions: tuple[str, ...]
