@@ -25,7 +25,9 @@ TWICE = {
 """Order of the networks after twice the updates."""
 
 
-def records(supernet_seeds: int, routing: float = 0.3, twice: str | None = "equal", bias: float = 0.2) -> list[dict[str, Any]]:
+def records(
+    supernet_seeds: int, routing: float = 0.3, twice: str | None = "equal", bias: float = 0.2
+) -> list[dict[str, Any]]:
     """Return losses that fall with size; by default experts halve the error of sandwich."""
     noise = np.random.default_rng(0)
     losses = np.linspace(2, 1, len(SIZES))
