@@ -243,7 +243,8 @@ class ElasticModel(nn.Module):
                 for dim in range(tensor.ndim):
                     tensor = tensor.index_select(dim, order) if (source, dim) in along else tensor
                 target.copy_(tensor)
-        model.generation_config = copy.deepcopy(self.model.generation_config)
+        if model.can_generate():
+            model.generation_config = copy.deepcopy(self.model.generation_config)
         return model.eval()
 
 
