@@ -20,8 +20,8 @@ _SIZES = {
 class Family:
     """Names of modules that the models of a family have in common."""
 
-    layers: str = "encoder.layer"
-    """Name of the list of layers in the base model."""
+    layers: Mapping[str, str] = field(default_factory=lambda: {"": "encoder.layer"})
+    """Side (``encoder`` or ``decoder``; "" for one stack) -> name of its list of layers in the base model."""
     heads: Mapping[str, int] = field(
         default_factory=lambda: {
             "attention.self.query": 0,
@@ -30,7 +30,9 @@ class Family:
             "attention.output.dense": 1,
         }
     )
-    """Linear layer of a layer -> dimension of its weight along the heads."""
+    """Linear layer of a layer -> dimension of its weight along the heads. The first part is the attention's name."""
+    head_numbers: tuple[str, ...] = ("num_attention_heads",)
+    """Settings for the number of heads, all of the same value."""
     sizes: Mapping[str, str] = field(default_factory=lambda: _SIZES)
     """Gene -> setting in ``config.json``."""
     heads_follow: str = "hidden_size"
@@ -41,6 +43,10 @@ class Family:
     """Kind of network whose genes it has."""
     classes: tuple[str, ...] = ("",)
     """Endings of the supported classes' names."""
+
+    def setting(self, side: str, gene: str) -> str:
+        """Return the setting of a side's ``layers`` or ``ffn_dim``."""
+        return self.sizes[f"{side}.{gene}" if side else gene]
 
 
 def head_dim_of(config: Any) -> int:
@@ -59,7 +65,7 @@ def _encoder_genes(offset: int) -> Mapping[str, Callable[[Any], int]]:
 
 _ROBERTA = Family(constant=_encoder_genes(2))
 _LLAMA = Family(
-    layers="layers",
+    layers={"": "layers"},
     heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
     sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
     heads_follow="num_key_value_heads",
@@ -72,7 +78,7 @@ _LLAMA = Family(
     classes=("Model", "ForCausalLM"),
 )
 _VIT = Family(
-    layers="layers",
+    layers={"": "layers"},
     heads={"attention.q_proj": 0, "attention.k_proj": 0, "attention.v_proj": 0, "attention.o_proj": 1},
     constant={
         "head_dim": head_dim_of,
@@ -84,6 +90,25 @@ _VIT = Family(
     kind="image",
     classes=("ForImageClassification",),
 )
+_MARIAN = Family(
+    layers={"encoder": "encoder.layers", "decoder": "decoder.layers"},
+    heads={
+        f"{attention}.{name}": int(name == "out_proj")
+        for attention in ("self_attn", "encoder_attn")
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj")
+    },
+    head_numbers=("encoder_attention_heads", "decoder_attention_heads"),
+    sizes={
+        "encoder.layers": "encoder_layers",
+        "decoder.layers": "decoder_layers",
+        "embed_dim": "hidden_size",
+        "encoder.ffn_dim": "encoder_ffn_dim",
+        "decoder.ffn_dim": "decoder_ffn_dim",
+    },
+    constant={"head_dim": head_dim_of, "context_length": attrgetter("max_position_embeddings")},
+    kind="marian",
+    classes=("MTModel",),
+)
 
 FAMILIES: dict[str, Family] = {
     "bert": Family(),
@@ -94,5 +119,6 @@ FAMILIES: dict[str, Family] = {
     "qwen2": _LLAMA,
     "vit": _VIT,
     "deit": _VIT,
+    "marian": _MARIAN,
 }
 """Families by ``model_type``."""

@@ -44,7 +44,7 @@ class PerLayer{ending}({parent}):
         self.post_init()
 """
 _NOT_COPIED = (CONFIG, SETTINGS, _SHARDS, "trainer_state.json", "README.md")
-_COPIED = (".json", ".txt", ".model")
+_COPIED = (".json", ".txt", ".model", ".spm")
 
 
 DAMAGED = (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, TypeError, LookupError,
@@ -138,6 +138,12 @@ def read_model(folder: Path) -> PreTrainedModel:
             f"{folder} has layers with different types of attention (layer_types in {CONFIG}), which supernets do not"
             " support; give a model with one type in all layers"
         )
+    heads = {name: getattr(config, name) for name in FAMILIES[settings["model_type"]].head_numbers}
+    if len({*heads.values()}) > 1:
+        raise CheckpointError(
+            f"{folder / CONFIG} has {heads}, which supernets do not support; give a model with the same number of heads"
+            " in encoder and decoder"
+        )
     if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
             f"{folder / WEIGHTS} has no tensor {wrong[0]} of the shape that {CONFIG} requires; give an undamaged copy"
@@ -197,7 +203,7 @@ def _write_code(model: PreTrainedModel, folder: Path) -> None:
     config, trained = type(model.config).__name__, model.config.model_type
     parents = list(dict.fromkeys(type(network).__name__ for network in (model.base_model, model)))
     endings = {parent: parent.removeprefix(config.removesuffix("Config")) for parent in parents}
-    kind, layers = f"per_layer_{trained}", FAMILIES[trained].layers
+    kind, layers = f"per_layer_{trained}", FAMILIES[trained].layers[""]
     code = [inspect.getsource(per_layer), _CONFIG.format(config=config, parents=", ".join(parents), kind=kind)]
     code += [_MODEL.format(parent=parent, ending=ending, layers=layers) for parent, ending in endings.items()]
     (folder / f"{_CODE}.py").write_text("".join(code), encoding="utf-8")
@@ -217,27 +223,34 @@ def copy_companions(source: Path, target: Path) -> None:
             shutil.copyfile(file, copy)
 
 
-def read_texts(data: Path | str | None, subset: str, folder: Path) -> list[str]:
-    """Return the non-empty lines of ``data/subset.txt``.
+def read_texts(data: Path | str | None, subset: str, folder: Path, head: str = "") -> list[str]:
+    """Return the non-empty lines of ``data/subset.txt``, or of ``data/subset.tsv`` for the head ``translation``.
 
     Args:
         folder: model folder, for messages.
 
     Raises:
-        DataError: ``data`` is None, or there are fewer than two lines.
+        DataError: ``data`` is None, there are fewer than two lines, or a translation is not two sentences with a tab
+            between them.
     """
+    kind, content = (".tsv", "source, tab and target") if head == "translation" else (".txt", "one text")
     if data is None:
         raise DataError(
-            f"{folder} does not name a data folder for its evaluation; give a folder with {subset}.txt as --data"
+            f"{folder} does not name a data folder for its evaluation; give a folder with {subset}{kind} as --data"
         )
-    path = Path(data) / f"{subset}.txt"
+    path = Path(data) / f"{subset}{kind}"
     if not path.is_file():
         raise DataError(
-            f"{path} does not exist; give a folder with train.txt and valid.txt, one text per line, as --data"
+            f"{path} does not exist; give a folder with train{kind} and valid{kind}, {content} per line, as --data"
         )
     with os_errors("read", path):
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     texts = [line.strip() for line in lines if line.strip()]
+    if wrong := [text for text in texts if head == "translation" and text.count("\t") != 1]:
+        raise DataError(
+            f"{path} has {len(wrong)} lines without exactly one tab, such as {wrong[0][:60]!r}; expected {content} in"
+            " each line"
+        )
     if len(texts) < 2:
         raise DataError(f"{path} contains {len(texts)} texts; expected two or more, one per line")
     return texts

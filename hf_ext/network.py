@@ -44,16 +44,16 @@ class Subnet(NamedTuple):
     """Parameter or buffer name in ``model`` -> slice of the supernet's tensor."""
     sizes: dict[str, Any]
     """Setting in ``config.json`` -> its value in this subnet, or its values if layers differ."""
-    kept: tuple[int, ...]
-    """Indices of the supernet's layers that the subnet has."""
+    kept: dict[str, tuple[int, ...]]
+    """Indices of the supernet's layers that the subnet has, by side."""
 
 
 class ElasticModel(nn.Module):
     """Supernet of a trained model, the largest network of ``space``.
 
     Args:
-        layer_order: indices of layers, most important first; shallow subnets keep the most important layers. By
-            default they keep the first layers.
+        layer_order: indices of layers by side, most important first; shallow subnets keep the most important layers.
+            By default they keep the first layers.
         channels: index in the trained model of each channel of ``model``; default: the same order.
     """
 
@@ -63,12 +63,13 @@ class ElasticModel(nn.Module):
         self,
         model: PreTrainedModel,
         space: SearchSpace,
-        layer_order: Sequence[int] = (),
+        layer_order: Mapping[str, Sequence[int]] | None = None,
         channels: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.model, self.space = model, space
-        self.layer_order = check_order(tuple(layer_order), model.config.num_hidden_layers)
+        self.layer_order: dict[str, tuple[int, ...]] = {}
+        self.set_order(layer_order or {})
         width = model.config.hidden_size
         order = range(width) if channels is None else channels
         if sorted(order) != list(range(width)):
@@ -77,38 +78,49 @@ class ElasticModel(nn.Module):
             )
         self.register_buffer("channels", torch.tensor(list(order)))
         self._static: OrderedDict[tuple[Size, ...], Any] = OrderedDict()
+        _save_all(model)
 
     @property
     def family(self) -> Family:
         return FAMILIES[self.model.config.model_type]
 
     @property
-    def layers(self) -> str:
-        """Prefix of the names of the layers' weights, such as ``bert.encoder.layer.``."""
+    def prefixes(self) -> dict[str, str]:
+        """Prefix of the names of the layers' weights by side, such as ``bert.encoder.layer.``."""
         inside = "" if self.model is self.model.base_model else f"{self.model.base_model_prefix}."
-        return f"{inside}{self.family.layers}."
+        return {side: f"{inside}{layers}." for side, layers in self.family.layers.items()}
+
+    @property
+    def depths(self) -> dict[str, int]:
+        """Number of layers by side."""
+        family, config = self.family, self.model.config
+        return {side: int(getattr(config, family.setting(side, "layers"))) for side in family.layers}
+
+    def set_order(self, order: Mapping[str, Sequence[int]]) -> None:
+        for side, count in self.depths.items():
+            if side in order:
+                self.layer_order[side] = check_order(tuple(order[side]), count, f"{side} layers".strip())
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
         sizes = {setting: _size(architecture, gene) for gene, setting in self.family.sizes.items()}
-        kept = kept_layers(range(self.depth), architecture.number("layers"), self.layer_order)
+        kept = {}
+        for side, count in self.depths.items():
+            depth = sizes[self.family.setting(side, "layers")]
+            kept[side] = kept_layers(range(count), depth, self.layer_order.get(side, ()))
         return self.subnet(sizes, kept)
 
-    @property
-    def depth(self) -> int:
-        return int(self.model.config.num_hidden_layers)
-
-    def subnet(self, sizes: Mapping[str, Size], kept: Sequence[int]) -> Subnet:
-        """Return the subnet with these settings of ``config.json`` and these layers of the supernet."""
-        sizes = {**sizes, "num_hidden_layers": len(kept)}
+    def subnet(self, sizes: Mapping[str, Size], kept: Mapping[str, Sequence[int]]) -> Subnet:
+        """Return the subnet with these settings of ``config.json`` and these layers of the supernet by side."""
+        sizes = {**sizes, **{self.family.setting(side, "layers"): len(layers) for side, layers in kept.items()}}
         static, weights = self._built(sizes), {}
         tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
         for name, like in (*static.named_parameters(), *static.named_buffers()):
             tensor = tensors[self._source(name, kept)]
             cut = tuple(slice(size) for size in like.shape)
             weights[name] = tensor if tensor.shape == like.shape else tensor[cut]
-        return Subnet(static, weights, sizes, tuple(kept))
+        return Subnet(static, weights, sizes, {side: tuple(layers) for side, layers in kept.items()})
 
     def config_of(self, sizes: Mapping[str, Size]) -> Any:
         """Return the configuration of a subnet.
@@ -132,7 +144,7 @@ class ElasticModel(nn.Module):
         """Return the settings of the model, or of one layer: ``sizes``, and those that follow from them."""
         trained, follows = self.model.config, self.family.heads_follow
         heads = trained.num_attention_heads * sizes[follows] // getattr(trained, follows)
-        values = {**sizes, "num_attention_heads": heads}
+        values = {**sizes, **dict.fromkeys(self.family.head_numbers, heads)}
         if heads * head_dim_of(trained) != sizes["hidden_size"]:
             values["head_dim"] = head_dim_of(trained)
         return values
@@ -143,8 +155,8 @@ class ElasticModel(nn.Module):
         accepts = "add_pooling_layer" in type(self.model).__init__.__code__.co_varnames
         model = type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
         if hasattr(model.config, "layer_sizes"):
-            resize_layers(model, self.family.layers)
-        return model
+            resize_layers(model, self.family.layers[""])
+        return _save_all(model)
 
     def _built(self, sizes: Mapping[str, Size]) -> Any:
         key = tuple(sizes[name] for name in self.family.sizes.values())
@@ -157,11 +169,17 @@ class ElasticModel(nn.Module):
             self._static.popitem(last=False)
         return self._static[key]
 
-    def _source(self, name: str, kept: Sequence[int]) -> str:
-        if not name.startswith(self.layers):
-            return name
-        layer, _, rest = name.removeprefix(self.layers).partition(".")
-        return f"{self.layers}{kept[int(layer)]}.{rest}"
+    def _source(self, name: str, kept: Mapping[str, Sequence[int]]) -> str:
+        prefix, side, layer, inside = self._split(name)
+        return f"{prefix}{kept[side][layer]}.{inside}" if prefix else name
+
+    def _split(self, name: str) -> tuple[str, str, int, str]:
+        """Return prefix, side, layer and inner name of a weight. The prefix is "" outside the layers."""
+        for side, prefix in self.prefixes.items():
+            if name.startswith(prefix):
+                layer, _, inside = name.removeprefix(prefix).partition(".")
+                return prefix, side, int(layer), inside
+        return "", "", 0, ""
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
@@ -181,16 +199,19 @@ class ElasticModel(nn.Module):
         config, tensors = self.model.config, dict(self.model.named_parameters())
         groups = head_groups(config)
         head_size = head_dim_of(config) * config.num_attention_heads // groups
+        attentions = dict.fromkeys(name.partition(".")[0] for name in self.family.heads)
         axes = []
-        for index in range(self.depth):
-            prefix = f"{self.layers}{index}."
-            heads = [Part(f"{prefix}{name}.weight", dim) for name, dim in self.family.heads.items()]
-            heads += [Part(f"{prefix}{name}.bias", 0) for name, dim in self.family.heads.items() if dim == 0]
-            heads = [part for part in heads if part.name in tensors]
-            read_by = tuple(part.name for part in heads if part.dim == 1)
-            axes.append(Axis(f"{prefix}heads", groups, tuple(heads), head_size, read_by))
-            units = [part for part in self._along("intermediate_size") if part.name.startswith(prefix)]
-            axes.append(_axis(f"{prefix}ffn", config.intermediate_size, units, tensors))
+        for side, index in ((side, index) for side, depth in self.depths.items() for index in range(depth)):
+            prefix, width = f"{self.prefixes[side]}{index}.", self.family.setting(side, "ffn_dim")
+            for attention in attentions:
+                names = {name: dim for name, dim in self.family.heads.items() if name.startswith(f"{attention}.")}
+                heads = [Part(f"{prefix}{name}.weight", dim) for name, dim in names.items()]
+                heads += [Part(f"{prefix}{name}.bias", 0) for name, dim in names.items() if dim == 0]
+                if heads := [part for part in heads if part.name in tensors]:
+                    read_by = tuple(part.name for part in heads if part.dim == 1)
+                    axes.append(Axis(f"{prefix}{attention}.heads", groups, tuple(heads), head_size, read_by))
+            units = [part for part in self._along(width) if part.name.startswith(prefix)]
+            axes.append(_axis(f"{prefix}ffn", getattr(config, width), units, tensors))
         if len({*_options(self.space, "embed_dim")}) > 1:
             parts = [*self.channel_parts(), Part("channels", 0)]
             axes.append(_axis("channels", config.hidden_size, parts, tensors))
@@ -203,7 +224,7 @@ class ElasticModel(nn.Module):
         parts = []
         for part in self._along("hidden_size"):
             module, _, kind = part.name.rpartition(".")
-            inside = module.removeprefix(self.layers).partition(".")[2] if module.startswith(self.layers) else ""
+            inside = self._split(module)[-1]
             in_heads = (inside, part.dim) in ends if kind == "weight" else inside in ends_bias
             if not in_heads:
                 parts.append(part)
@@ -226,7 +247,8 @@ class ElasticModel(nn.Module):
     def write_settings(self, folder: Path, **settings: Any) -> None:
         """Write ``nas_ext.json``: search space, order of layers and channels, and ``settings``."""
         content = {"format": _FORMAT, "version": 1, "space": space_to_dict(self.space)}
-        content |= {"layer_order": list(self.layer_order), "channels": self.channels.tolist()}
+        order = {side: list(layers) for side, layers in self.layer_order.items()}
+        content |= {"layer_order": order, "channels": self.channels.tolist()}
         write_json(folder / SETTINGS, {**content, **settings})
 
     def static_model(self, subnet: Subnet) -> Any:
@@ -236,11 +258,13 @@ class ElasticModel(nn.Module):
         along = {(part.name, part.dim) for part in self.channel_parts()}
         model = self.build(subnet.sizes)
         with torch.no_grad():
-            for name, parameter in model.named_parameters():
+            for name, target in (*model.named_parameters(), *model.named_buffers()):
                 tensor, source = subnet.weights[name], self._source(name, subnet.kept)
                 for dim in range(tensor.ndim):
                     tensor = tensor.index_select(dim, order) if (source, dim) in along else tensor
-                parameter.copy_(tensor)
+                target.copy_(tensor)
+        if model.can_generate():
+            model.generation_config = copy.deepcopy(self.model.generation_config)
         return model.eval()
 
 
@@ -262,7 +286,7 @@ def read_supernet(folder: Path) -> ElasticModel:
     space = space_from_dict(settings.get("space"), str(folder / SETTINGS))
     model = read_model(folder)
     try:
-        network = ElasticModel(model, space, list(settings["layer_order"]), list(settings["channels"]))
+        network = ElasticModel(model, space, dict(settings["layer_order"]), list(settings["channels"]))
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
     if space.largest() != trained_architecture(space, genes_of(model)):
@@ -273,8 +297,7 @@ def read_supernet(folder: Path) -> ElasticModel:
 
 
 def genes_of(model: PreTrainedModel) -> dict[str, int]:
-    """Return the sizes of a trained encoder as genes: ``layers``, ``embed_dim``, ``ffn_dim``, ``head_dim`` and
-    ``sequence_length``."""
+    """Return the sizes of a trained model as genes, such as ``layers``, ``embed_dim``, ``ffn_dim`` and ``head_dim``."""
     config = model.config
     family = FAMILIES[config.model_type]
     genes = {gene: int(getattr(config, setting)) for gene, setting in family.sizes.items()}
@@ -284,8 +307,7 @@ def genes_of(model: PreTrainedModel) -> dict[str, int]:
 def trained_architecture(space: SearchSpace, genes: Mapping[str, int]) -> Architecture:
     """Return the trained model as an architecture of a space, with its genes of layers repeated."""
     repeated = {choice.name for choice in space.choices if choice.per} & {*PER_LAYER}
-    layers = genes["layers"]
-    return Architecture({gene: (value,) * layers if gene in repeated else value for gene, value in genes.items()})
+    return Architecture({g: (value,) * genes["layers"] if g in repeated else value for g, value in genes.items()})
 
 
 def _size(architecture: Architecture, gene: str) -> Size:
@@ -297,8 +319,21 @@ def _size(architecture: Architecture, gene: str) -> Size:
 
 
 def features_of(output: Any) -> Tensor:
-    """Return the last layer's output (B, T, C)."""
-    return output.hidden_states[-1]  # type: ignore[no-any-return]
+    """Return the last layer's output (B, T, C), of the decoder in translation."""
+    return output["decoder_hidden_states" if "decoder_hidden_states" in output else "hidden_states"][-1]  # type: ignore[no-any-return]
+
+
+def mask_of(output: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    """Return a mask (B, T) that is False at the padding of :func:`features_of`."""
+    if "decoder_hidden_states" in output:
+        return batch["labels"].ne(-100)
+    return batch.get("attention_mask", torch.ones_like(features_of(output)[..., 0])).bool()
+
+
+def _save_all(model: Any) -> Any:
+    # Marian's positions are not saved by default, but those of a subnet are a part of the trained model's.
+    model._keys_to_ignore_on_save = set()
+    return model
 
 
 def _pooler(model: Any) -> bool:
@@ -326,17 +361,16 @@ class ModelForm:
     """Implementation of :class:`nas_core.models.elastic.ElasticForm` for :class:`ElasticModel`."""
 
     def sides(self, net: ElasticModel) -> dict[str, int]:
-        return {"": net.depth}
+        return net.depths
 
     def axes(self, net: ElasticModel) -> tuple[Axis, ...]:
         return net.axes()
 
     def running(self, net: ElasticModel, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
-        return net.subnet(subnet.sizes, sorted(kept[""])) if "" in kept else subnet
+        return net.subnet(subnet.sizes, {**subnet.kept, **{side: sorted(layers) for side, layers in kept.items()}})
 
     def set_order(self, net: ElasticModel, order: Mapping[str, Sequence[int]]) -> None:
-        if "" in order:
-            net.layer_order = check_order(tuple(order[""]), net.depth)
+        net.set_order(order)
 
 
 FORM = ModelForm()

@@ -13,7 +13,7 @@ from torch import Tensor
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import MOST, image_batches
 from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, feature_loss, head_of, mean_pooled, open_tokenizer
+from hf_ext.texts import agreement, batches_of, bleu, feature_loss, head_of, mean_pooled, open_tokenizer, vocabulary_of
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
@@ -27,19 +27,20 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 class HuggingFaceSupernet(Supernet):
     """Supernet in a folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
-    ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), or of the
-    classes of images (with ``accuracy``). Without one of these heads it is 1 minus ``spearman``, the agreement of
+    ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), of the
+    tokens of translations (``also_evaluate("bleu")`` adds ``bleu``), or of the classes of images (with ``accuracy``).
+    Without one of these heads it is 1 minus ``spearman``, the agreement of
     sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
     of all pairs of sentences.
 
     Args:
         data: folder with a text file for each subset, or with a folder of images by class.
-        valid_subset: name of the file or folder that is evaluated, without ``.txt``.
+        valid_subset: name of the file or folder that is evaluated, without ``.txt`` or ``.tsv``.
         valid_sentences: number of its lines or images; default: all lines, or 500 images.
         evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
     """
 
-    maximised = ("spearman", "accuracy")
+    maximised = ("spearman", "accuracy", "bleu")
 
     def __init__(
         self,
@@ -60,12 +61,14 @@ class HuggingFaceSupernet(Supernet):
         self._teacher: Tensor | None = None
         self.head = head_of(self.elastic.model)
         self.units = {"loss": "nats"} if self.head else {}
+        self._bleu = False
         config = self.elastic.model.config
-        sizes = (
-            {"classes": config.num_labels, "channels": config.num_channels}
-            if self.head == "image"
-            else {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
-        )
+        if self.head == "image":
+            sizes = {"classes": config.num_labels, "channels": config.num_channels}
+        elif self.head == "translation":
+            sizes = {"source_vocab": config.vocab_size, "target_vocab": config.decoder_vocab_size}
+        else:
+            sizes = {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
         self.task = {"kind": self.elastic.family.kind, **sizes}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -77,10 +80,15 @@ class HuggingFaceSupernet(Supernet):
                 self.folder, self._data, self._subset, self._count or MOST, config, self.device
             )
         if self._evaluated is None:
-            texts = read_texts(self._data, self._subset, self.folder)[: self._count]
             tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, texts, config.vocab_size, self.head, self.device)
+            self._evaluated = batches_of(tokenizer, self._texts(), vocabulary_of(config), self.head, self.device)
         return self._evaluated
+
+    def _texts(self) -> list[str]:
+        return read_texts(self._data, self._subset, self.folder, self.head)[: self._count]
+
+    def also_evaluate(self, metric: str) -> None:
+        self._bleu = self._bleu or (metric == "bleu" and self.head == "translation")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         subnet = self.elastic.select(self.space.validate(architecture))
@@ -108,7 +116,12 @@ class HuggingFaceSupernet(Supernet):
                 if report is not None and self.head:
                     report((index + 1) / len(batches), self._metrics(outputs))
         if self.head:
-            return self._metrics(outputs)
+            metrics = self._metrics(outputs)
+            if self._bleu:
+                references = [text.split("\t")[1] for text in self._texts()]
+                model = self.elastic.static_model(subnet).to(self.device)
+                metrics["bleu"] = bleu(model, open_tokenizer(self.folder), batches, references)
+            return metrics
         spearman = agreement(torch.cat(outputs), self.teacher_embeddings())
         return {"loss": 1 - spearman, "spearman": spearman}
 

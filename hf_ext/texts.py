@@ -5,7 +5,7 @@ Shapes: B batch, T tokens, C channels, N sentences.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,16 @@ import torch
 import torch.nn.functional as F
 from scipy.stats import spearmanr
 from torch import Tensor
-from transformers import AutoTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
+from transformers import (
+    AutoTokenizer,
+    DataCollatorForLanguageModeling,
+    DataCollatorForSeq2Seq,
+    DataCollatorWithPadding,
+)
 
 from hf_ext.folder import reason
 from nas_core.errors import CheckpointError
+from nas_core.optional import require
 
 BATCH = 32
 LONGEST = 128
@@ -50,20 +56,30 @@ def batches_of(
 
     Args:
         vocabulary: number of token embeddings of the model.
-        head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label; "": no
-            labels.
+        head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label;
+            ``translation``: the labels are the text after the tab; "": no labels.
     """
     collate: Any = DataCollatorWithPadding(tokenizer)
     if head == "masked":
         collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=0)
+    if head == "translation":
+        collate = DataCollatorForSeq2Seq(tokenizer)
     longest, batches = min(LONGEST, tokenizer.model_max_length), []
     for first in range(0, len(texts), BATCH):
-        tokens = tokenizer(list(texts[first : first + BATCH]), truncation=True, max_length=longest)["input_ids"]
-        batch = collate([{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens])
-        if int(batch["input_ids"].max()) >= vocabulary:
+        part = list(texts[first : first + BATCH])
+        inputs: dict[str, Any] = {"text": part}
+        if head == "translation":
+            pairs = [text.split("\t") for text in part]
+            inputs = {"text": [source for source, _ in pairs], "text_target": [target for _, target in pairs]}
+        tokens = tokenizer(**inputs, truncation=True, max_length=longest)
+        rows = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens["input_ids"]]
+        if head == "translation":
+            rows = [{**row, "labels": labels} for row, labels in zip(rows, tokens["labels"], strict=True)]
+        batch = collate(rows)
+        if (most := max(int(batch[name].max()) for name in ("input_ids", "labels") if name in batch)) >= vocabulary:
             raise CheckpointError(
-                f"the tokenizer returned token {int(batch['input_ids'].max())}, but the model has {vocabulary} token"
-                " embeddings; use the tokenizer that the model was trained with"
+                f"the tokenizer returned token {most}, but the model has {vocabulary} token embeddings; use the"
+                " tokenizer that the model was trained with"
             )
         if head == "causal":
             batch["labels"] = batch["input_ids"].where(batch["attention_mask"].bool(), -100)
@@ -72,9 +88,28 @@ def batches_of(
 
 
 def head_of(model: Any) -> str:
-    """Return the head for which data has labels: ``masked``, ``causal``, ``image`` or ""."""
-    heads = {"ForMaskedLM": "masked", "ForCausalLM": "causal", "ForImageClassification": "image"}
+    """Return the head for which data has labels: ``masked``, ``causal``, ``translation``, ``image`` or ""."""
+    heads = {
+        "ForMaskedLM": "masked",
+        "ForCausalLM": "causal",
+        "MTModel": "translation",
+        "ForImageClassification": "image",
+    }
     return next((head for ending, head in heads.items() if type(model).__name__.endswith(ending)), "")
+
+
+def vocabulary_of(config: Any) -> int:
+    """Return the number of token embeddings of a model, or of the larger of its two vocabularies."""
+    return max(config.vocab_size, getattr(config, "decoder_vocab_size", None) or 0)
+
+
+def bleu(model: Any, tokenizer: Any, batches: Sequence[Mapping[str, Tensor]], references: Sequence[str]) -> float:
+    """Return sacrebleu's BLEU (0 to 100) of translations by ``generate``, with the model's ``generation_config``."""
+    sacrebleu, translations = require("sacrebleu", "the metric bleu", "hf"), list[str]()
+    for batch in batches:
+        tokens = model.generate(batch["input_ids"], attention_mask=batch["attention_mask"])
+        translations += tokenizer.batch_decode(tokens, skip_special_tokens=True)
+    return float(sacrebleu.corpus_bleu(translations, [list(references)]).score)
 
 
 def mean_pooled(features: Tensor, mask: Tensor) -> Tensor:

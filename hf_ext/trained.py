@@ -1,4 +1,4 @@
-"""Conversion of a trained encoder into a supernet."""
+"""Conversion of a trained model into a supernet."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from hf_ext.families import PER_LAYER
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import image_batches
-from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of, trained_architecture
-from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss
+from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of, mask_of, trained_architecture
+from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss, vocabulary_of
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, ConfigError, SpaceError
 from nas_core.files.reading import real_path
@@ -41,13 +41,16 @@ def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> Sear
         unit = math.lcm(8, *(count * per_kv for count in groups))  # transformers' rule: the heads divide the width
         choices = [Choice.make("kv_heads", groups)]
     widths = [width] if width % unit or "heads" in genes else [count * unit for count in around(width // unit, WIDTHS)]
+    sides = {gene: size for gene, size in genes.items() if "." in gene or gene in ("layers", "ffn_dim")}
+    choices += [Choice.make(gene, depths(size)) for gene, size in sides.items() if gene.endswith("layers")]
+    choices += [Choice.make("embed_dim", widths)]
     choices += [
-        Choice.make("layers", depths(genes["layers"])),
-        Choice.make("embed_dim", widths),
-        Choice.make("ffn_dim", around(genes["ffn_dim"], FFN, rounding(genes["ffn_dim"]))),
+        Choice.make(gene, around(size, FFN, rounding(size))) for gene, size in sides.items() if gene.endswith("ffn_dim")
     ]
     if not uniform:
         layered = [choice for choice in choices if choice.name in PER_LAYER]
+        if not layered:
+            raise ConfigError("layers of networks with an encoder and a decoder cannot differ; leave --no-uniform out")
         choices = [choice for choice in choices if choice not in layered]
         choices += [Choice.make(choice.name, choice.options[0], "layers", genes["layers"]) for choice in layered]
     chosen = {choice.name for choice in choices}
@@ -58,7 +61,7 @@ class TrainedModel:
     """Trained model of ``transformers``, to be converted to a supernet.
 
     Args:
-        data: folder with ``train.txt``, for calibration.
+        data: folder with ``train.txt``, ``train.tsv`` (translation) or ``train/CLASS`` (images), for calibration.
         uniform: False for a space ``auto`` whose networks may have layers of different sizes.
     """
 
@@ -104,14 +107,13 @@ class TrainedModel:
     def difference(self, net: nn.Module) -> float:
         network: Any = net
         batch = self._random_batch()
-        mask = batch["attention_mask"].bool() if "attention_mask" in batch else slice(None)
         training = network.training
         network.eval()
         with torch.no_grad():
             output = network(network.select(self.space.largest()), batch)
             expected = self._original(**batch, output_hidden_states=True)
         network.train(training)
-        features = features_of(output)[..., torch.argsort(network.channels)]
+        features, mask = features_of(output)[..., torch.argsort(network.channels)], mask_of(output, batch)
         pairs = [(features[mask], features_of(expected)[mask])]
         if "logits" in expected:
             pairs.append((output.logits, expected.logits))
@@ -123,25 +125,27 @@ class TrainedModel:
         if head_of(self._original) == "image":
             shape = (len(_LENGTHS), config.num_channels, config.image_size, config.image_size)
             return {"pixel_values": torch.randn(shape, generator=stream).to(self.device)}
-        tokens = torch.randint(0, config.vocab_size, (len(_LENGTHS), _LENGTHS[0]), generator=stream)
+        most = min(config.vocab_size, getattr(config, "decoder_vocab_size", None) or config.vocab_size)
+        tokens = torch.randint(0, most, (len(_LENGTHS), _LENGTHS[0]), generator=stream)
         padding = config.pad_token_id or 0
-        tokens = torch.where(tokens == padding, (padding + 1) % config.vocab_size, tokens)
-        mask = torch.arange(_LENGTHS[0]) < torch.tensor(_LENGTHS)[:, None]
-        tokens = torch.where(mask, tokens, padding)[:, : config.max_position_embeddings - 2]
-        batch = {"input_ids": tokens, "attention_mask": mask.long()[:, : tokens.shape[1]]}
+        tokens = torch.where(tokens == padding, (padding + 1) % most, tokens)[:, : config.max_position_embeddings - 2]
+        mask = torch.arange(tokens.shape[1]) < torch.tensor(_LENGTHS)[:, None]
+        batch = {"input_ids": tokens.where(mask, padding), "attention_mask": mask.long()}
+        if head_of(self._original) == "translation":
+            batch["labels"] = tokens.where(mask.flip(0), -100)
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return up to ``count`` batches of 32 texts of ``train.txt``, or of 32 images of ``train``."""
+        """Return up to ``count`` batches of 32 texts, pairs of sentences or images of ``train``."""
         config, head = self._original.config, head_of(self._original)
         if head == "image":
             return image_batches(self.folder, self.data, "train", count * BATCH, config, self.device)  # type: ignore[no-any-return]
         if self._batches is None:
-            self._texts = read_texts(self.data, "train", self.folder)
+            self._texts = read_texts(self.data, "train", self.folder, head)
             self._tokenizer = open_tokenizer(self.folder)
         stride = max(1, len(self._texts) // (count * BATCH))  # texts of the whole file
         chosen = self._texts[::stride][: count * BATCH]
-        self._batches = batches_of(self._tokenizer, chosen, config.vocab_size, head, self.device)
+        self._batches = batches_of(self._tokenizer, chosen, vocabulary_of(config), head, self.device)
         return self._batches
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import Trainer
 
 from hf_ext.folder import copy_companions
-from hf_ext.network import Subnet, features_of, read_settings, read_supernet
+from hf_ext.network import Subnet, features_of, mask_of, read_settings, read_supernet
 from hf_ext.texts import feature_loss
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.space import Architecture
@@ -106,14 +106,14 @@ class SupernetTrainer(Trainer):
             if "logits" not in output:
                 raise ConfigError("distill is 'logits', but the model returned no logits; give distill 'features'")
             student, teacher = (x.logits.float() for x in (output, self._target))
-            counted = inputs["attention_mask"].bool() if student.ndim > 2 else slice(None)
+            counted = mask_of(output, inputs) if student.ndim > 2 else slice(None)
             student, teacher = student[counted].log_softmax(-1), teacher[counted].log_softmax(-1)
             return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
-        features = features_of(output).float()
-        mask = inputs.get("attention_mask", features.new_ones(features.shape[:2]))
-        return feature_loss(features, features_of(self._target).float(), mask)
+        return feature_loss(features_of(output).float(), features_of(self._target).float(), mask_of(output, inputs))
 
     def _teacher_output(self, inputs: Mapping[str, Any]) -> Any:
+        if self.supernet.model.config.is_encoder_decoder and "labels" not in inputs:
+            raise ConfigError("batches have no labels, which a decoder reads; use DataCollatorForSeq2Seq")
         if self.teacher is None:
             return None
         if "attention_mask" not in inputs and "pixel_values" not in inputs:

@@ -61,7 +61,7 @@ class _Timm(Adapter):
 class _HuggingFace(Adapter):
     name = "huggingface"
     host = "hf_ext.host:HOST"
-    network_kinds: ClassVar[Mapping[str, str]] = {"llama": "hf_ext.kind:LLAMA"}
+    network_kinds: ClassVar[Mapping[str, str]] = {"llama": "hf_ext.kind:LLAMA", "marian": "hf_ext.marian:MARIAN"}
     quickstarts: ClassVar[Mapping[str, str]] = {"encoder": "hf_ext.quickstart:ENCODER"}
 
 

@@ -153,7 +153,8 @@ def test_attention_from_the_hub_is_not_loaded(bert: Path, tmp_path: Path) -> Non
 SUPERNETS: dict[str, tuple[Change, type[NasExtError]]] = {
     "a trained model": (lambda folder: (folder / "nas_ext.json").unlink(), CheckpointError),
     "another version": (settings(version=2), CheckpointError),
-    "no order": (settings(layer_order=[0, 0, 1]), CheckpointError),
+    "an order of no kind": (settings(layer_order=[0, 1, 2]), CheckpointError),
+    "no order": (settings(layer_order={"": [0, 0, 1]}), CheckpointError),
     "no channels": (settings(channels=[1, 2]), CheckpointError),
     "channels of no kind": (settings(channels=None), CheckpointError),
     "no space": (settings(space=[]), SpaceError),
