@@ -12,12 +12,12 @@ from torch import Tensor
 from nas_core.export.parts import Value
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
-from nas_core.models.static import StaticPass
+from nas_core.models.static import SubnetModule
 
 Weights = SelfAttentionWeights | CrossAttentionWeights
 
 
-class StepTables(StaticPass):
+class StepTables(SubnetModule):
     """Base class of exported decoding steps, with the constants that attention looks up by position."""
 
     def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:

@@ -13,14 +13,18 @@ from nas_core.layers.torch_modes import evaluating
 from nas_core.space import Architecture, SearchSpace
 
 
-class StaticPass(nn.Module):
-    """Module that runs one architecture of a network. Weights are selected in each pass."""
+class SubnetModule(nn.Module):
+    """Base class of modules that run one architecture of a network. Weights are selected in each pass."""
 
     net: Any
 
     def __init__(self, net: nn.Module, architecture: Architecture) -> None:
         super().__init__()
         self.net, self.architecture = net, architecture
+
+
+class StaticPass(SubnetModule):
+    """Module from the inputs of a network to its outputs."""
 
     def forward(self, *inputs: Tensor) -> Any:
         return self.net(self.net.select(self.architecture), *inputs)

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.models.image.net import VisionNet
-from nas_core.models.static import StaticPass
+from nas_core.models.static import SubnetModule
 from nas_core.space import Architecture
 from nas_core.space.image import static_image_space
 
 
-class ImageModel(StaticPass):
+class ImageModel(SubnetModule):
     """Module from images ``(B, channels, height, width)`` to logits, or to features if there is no classifier."""
 
     def forward(self, images: Tensor) -> tuple[Tensor]:

@@ -16,7 +16,7 @@ from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.language.net import LanguageNet, length_limit
-from nas_core.models.static import StaticPass
+from nas_core.models.static import SubnetModule
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -29,7 +29,7 @@ def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> La
     return static
 
 
-class Prompt(StaticPass):
+class Prompt(SubnetModule):
     """Module from tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:

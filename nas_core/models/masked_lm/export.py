@@ -10,11 +10,11 @@ from torch import Tensor
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.masked_lm.net import MaskedLMNet, length_limit
-from nas_core.models.static import StaticPass
+from nas_core.models.static import SubnetModule
 from nas_core.space import Architecture, SearchSpace
 
 
-class MaskedLMModel(StaticPass):
+class MaskedLMModel(SubnetModule):
     """Module from tokens ``(B, T)`` to features ``(B, T, C)`` and logits of tokens or classes."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:

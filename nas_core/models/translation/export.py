@@ -15,7 +15,7 @@ from torch import Tensor
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
-from nas_core.models.static import StaticPass
+from nas_core.models.static import SubnetModule
 from nas_core.models.translation.genes import cross_reads
 from nas_core.models.translation.net import DecoderCache, Subnet, TranslationNet, length_limits
 from nas_core.space import Architecture, SearchSpace
@@ -36,7 +36,7 @@ def static_net(net: TranslationNet, architecture: Architecture, source: int, tar
     return static.eval()
 
 
-class Encoder(StaticPass):
+class Encoder(SubnetModule):
     """Module from tokens ``(B, S)`` to masks and states of cross-attention."""
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:

@@ -32,7 +32,7 @@ def space_for(space: str | SearchSpace, trained: Mapping[str, Any], around: Call
     if isinstance(space, str) and is_auto(space):
         return resolve(space, around)
     space = get_space(space) if isinstance(space, str) else space
-    largest = space.largest()
+    largest = dict(space.largest())
     kinds = dict.fromkeys((gene for gene in largest if gene.endswith("attention")), "softmax")
     for gene, expected in {**trained, **kinds}.items():
         option = largest.get(gene, expected if gene in _IMPLIED else None)
