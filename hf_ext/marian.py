@@ -34,7 +34,7 @@ class MarianWorkload:
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
     ) -> None:
         with same_draws():
-            self._model = MARIAN.build(space, space.validate(architecture), config).to(device)
+            self._model: Any = MARIAN.build(space, space.validate(architecture), config).to(device)
             self._source = torch.randint(FIRST_WORD, config.source_vocab, (1, config.source_length), device=device)
             shape = (config.target_length, config.beam, 1)
             self._targets = torch.randint(FIRST_WORD, config.target_vocab, shape, device=device)
