@@ -54,8 +54,8 @@ def test_nni_tunes_by_it() -> None:
     pytest.importorskip("nni", reason="needs NNI: pip install 'nas-ext[nni]'")
     import nni
 
+    from nas_core.space.labels import architecture_of
     from nni_ext import SearchTuner
-    from nni_ext.graphs import architecture_of
     from nni_ext.hpo.search_space import nni_search_space
 
     tuner = SearchTuner(strategy=NAME, space="hat_small", **SMALL)

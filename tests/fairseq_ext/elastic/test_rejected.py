@@ -130,7 +130,7 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--importance", "magic"], "criterion of --importance 'magic'"),
+        (["--importance", "magic"], "criterion of importance (--importance) 'magic'"),
         (["--importance", "activation"], "needs calibration data"),
         (["--mos", "magic"], "--mos 'magic'"),
         (["--calibrate", "-1"], "--calibrate is -1"),
