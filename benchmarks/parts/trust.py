@@ -75,7 +75,7 @@ def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[d
         noise = _condition("tau after twice the updates less tau of two seeds, upper end of 95 %", loss_of_order, 0.0)
         rows += [row | {"metric": metric} for row in (size, order, noise)]
     for method in dict.fromkeys(r["method"] for r in records if "routing" in r):
-        routing = [r["routing"] for r in records if r["method"] == method and r["updates"] == updates]
+        routing = _routing(records, method, updates)
         row = _condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING)
         rows.append(row | {"metric": "all", "method": method})
     return rows
@@ -84,6 +84,10 @@ def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[d
 def _condition(name: str, value: float | None, least: float | None) -> dict[str, Any]:
     met = None if value is None or least is None else bool(value >= least)
     return {"condition": name, "value": value, "least": least, "met": met}
+
+
+def _routing(records: Records, method: str, updates: int) -> list[float]:
+    return [r["routing"] for r in records if r["method"] == method and r["updates"] == updates and "routing" in r]
 
 
 def _highest_difference(quality: Qualities, first: Qualities, second: Qualities) -> float:
@@ -152,6 +156,8 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                     "metric": metric, "compared_at": passes, "method": method, "seeds": len(estimates),
                     "lacks": lacks + routing,
                 }  # fmt: skip
+                if distances := _routing(records, method, trained_for):
+                    row["routing"] = float(np.mean(distances))
                 for name, figure in FIGURES.items():
                     row[name] = figure(estimates, reference)
                     row |= _interval(figure, estimates, base, reference, name)
