@@ -91,11 +91,17 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        if not search_space:
-            return {}
-        return {name: value for name, value in self._claim(study, trial).items() if name in search_space}
+        self._check_directions(study)
+        parameters: dict[str, Any] = {}
+        if search_space.keys() & self._distributions.keys():
+            parameters = {name: value for name, value in self._claim(study, trial).items() if name in search_space}
+        for name, distribution in search_space.items():
+            if name not in self._distributions:
+                parameters[name] = self._independent.sample_independent(study, trial, name, distribution)
+        return parameters
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
+        self._check_directions(study)
         if param_name in self._distributions and not self._fits(study):
             raise ValueError(
                 f"{type(self).__name__} needs a study with several objectives; create it with"
