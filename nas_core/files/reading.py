@@ -59,10 +59,12 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file of at most ``most`` bytes."""
     try:
         with check_regular(path).open("rb") as file:
-            content = file.read(most + 1)
+            # A read of most + 1 bytes would allocate them all, even for a small file.
+            too_large = os.fstat(file.fileno()).st_size > most
+            content = b"" if too_large else file.read()
     except OSError as error:
         raise _unreadable(path, error) from error
-    if len(content) > most:
+    if too_large:
         raise DataError(f"{path} is larger than {most / 2**20:g} MB, the maximum for this type of file; check its name")
     return content
 
