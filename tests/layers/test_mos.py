@@ -97,7 +97,7 @@ ENCODING = torch.linspace(0.2, 1.0, FEATURES)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_feed_forward_layer_has_the_gradients_of_the_equations(kind: str) -> None:
-    """Of all parameters, routers included, against autograd through the equations."""
+    """Gradients of all parameters, routers included, equal those of autograd on the equations."""
     torch.manual_seed(0)
     layer = ElasticFeedForward(6, 9, FEATURES, MoSConfig(kind=kind, router_hidden=8, experts=3))
     for parameter in layer.parameters():
