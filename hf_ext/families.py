@@ -35,6 +35,15 @@ class Family:
     """Settings for the number of heads, all of the same value."""
     sizes: Mapping[str, str] = field(default_factory=lambda: _SIZES)
     """Gene -> setting in ``config.json``."""
+    ends: Mapping[str, tuple[str, str]] = field(
+        default_factory=lambda: {
+            "self_attn": ("attention.output.dense", "attention.output.LayerNorm"),
+            "ffn": ("output.dense", "output.LayerNorm"),
+        }
+    )
+    """Sublayer -> its output layer and layer norm."""
+    norm_first: bool = False
+    """True if layer norms come before sublayers."""
     heads_follow: str = "hidden_size"
     """Setting to which the number of heads is proportional."""
     constant: Mapping[str, Callable[[Any], int]] = field(default_factory=lambda: _encoder_genes(0))
@@ -67,6 +76,11 @@ _ROBERTA = Family(constant=_encoder_genes(2))
 _LLAMA = Family(
     layers={"": "layers"},
     heads={"self_attn.q_proj": 0, "self_attn.k_proj": 0, "self_attn.v_proj": 0, "self_attn.o_proj": 1},
+    ends={
+        "self_attn": ("self_attn.o_proj", "input_layernorm"),
+        "ffn": ("mlp.down_proj", "post_attention_layernorm"),
+    },
+    norm_first=True,
     sizes={**_SIZES, "kv_heads": "num_key_value_heads"},
     heads_follow="num_key_value_heads",
     constant={
@@ -98,6 +112,11 @@ _MARIAN = Family(
         for name in ("q_proj", "k_proj", "v_proj", "out_proj")
     },
     head_numbers=("encoder_attention_heads", "decoder_attention_heads"),
+    ends={
+        "self_attn": ("self_attn.out_proj", "self_attn_layer_norm"),
+        "cross_attn": ("encoder_attn.out_proj", "encoder_attn_layer_norm"),
+        "ffn": ("fc2", "final_layer_norm"),
+    },
     sizes={
         "encoder.layers": "encoder_layers",
         "decoder.layers": "decoder_layers",

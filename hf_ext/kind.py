@@ -45,15 +45,25 @@ class LlamaWorkloadConfig:
 
 
 class LlamaWorkload:
-    """Workload of a static network with random weights: the next token, with a cache of the tokens before it."""
+    """Workload of a model: the next token, with a cache of the tokens before it.
 
-    def __init__(
-        self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig, device: str = "cpu"
-    ) -> None:
-        with same_draws():
-            self._model = LLAMA.build(space, space.validate(architecture), config).to(device)
-            self._tokens = torch.randint(FIRST_WORD, config.vocab, (config.batch, config.length + 1), device=device)
+    Args:
+        tokens: token indices (batch, length + 1).
+    """
+
+    def __init__(self, model: Any, tokens: Tensor) -> None:
+        self._model, self._tokens = model, tokens
         self._read()
+
+    @classmethod
+    def random(
+        cls, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig, device: str = "cpu"
+    ) -> LlamaWorkload:
+        """Return the workload of a static network with random weights."""
+        with same_draws():
+            model = LLAMA.build(space, space.validate(architecture), config).to(device)
+            tokens = torch.randint(FIRST_WORD, config.vocab, (config.batch, config.length + 1), device=device)
+        return cls(model, tokens)
 
     def _read(self) -> None:
         """Fill the cache."""
@@ -87,7 +97,7 @@ class _LlamaKind(ModelKind):
     attributes = ("width", "heads", "kv_heads", "qkv_dim", "ffn_dim", "context_length")
     vocabularies = ("vocab",)
     workload_config = LlamaWorkloadConfig
-    workload = staticmethod(LlamaWorkload)
+    workload = staticmethod(LlamaWorkload.random)
 
     @property
     def operations(self) -> tuple[str, ...]:

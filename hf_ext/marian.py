@@ -25,21 +25,31 @@ GENES = StackGenes("a translation network of Marian", _NAMES, _CONSTANT, place="
 
 
 class MarianWorkload:
-    """Workload of a static network with random weights, in parts ``encoder`` and ``decoder``.
+    """Workload of a model, in parts ``encoder`` and ``decoder``.
 
-    It encodes one sentence, and decodes with a cache token by token, with all hypotheses of a beam.
+    It encodes sentences, and decodes with a cache token by token, with all hypotheses of a beam.
+
+    Args:
+        source: token indices (sentences, length).
+        targets: token indices (length, sentences times beam, 1).
     """
 
-    def __init__(
-        self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
-    ) -> None:
-        with same_draws():
-            self._model: Any = MARIAN.build(space, space.validate(architecture), config).to(device)
-            self._source = torch.randint(FIRST_WORD, config.source_vocab, (1, config.source_length), device=device)
-            shape = (config.target_length, config.beam, 1)
-            self._targets = torch.randint(FIRST_WORD, config.target_vocab, shape, device=device)
-        self._order = torch.arange(config.beam, device=device).flip(0)
+    def __init__(self, model: Any, source: Tensor, targets: Tensor) -> None:
+        self._model, self._source, self._targets = model, source, targets
+        self._order = torch.arange(targets.shape[1], device=targets.device).flip(0)
         self._memory = torch.empty(0)
+
+    @classmethod
+    def random(
+        cls, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
+    ) -> MarianWorkload:
+        """Return the workload of a static network with random weights, for one sentence."""
+        with same_draws():
+            model: Any = MARIAN.build(space, space.validate(architecture), config).to(device)
+            source = torch.randint(FIRST_WORD, config.source_vocab, (1, config.source_length), device=device)
+            shape = (config.target_length, config.beam, 1)
+            targets = torch.randint(FIRST_WORD, config.target_vocab, shape, device=device)
+        return cls(model, source, targets)
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -53,7 +63,7 @@ class MarianWorkload:
         self._model.to(dtype)
 
     def encode(self) -> None:
-        self._memory = self._model.get_encoder()(self._source)[0].repeat(len(self._order), 1, 1)
+        self._memory = self._model.get_encoder()(self._source)[0].repeat(len(self._order) // len(self._source), 1, 1)
 
     def decode(self) -> Tensor:
         """Return the logits (beam, 1, vocab) of the last token."""
@@ -75,7 +85,7 @@ class _MarianKind(ModelKind):
     counted = TRANSLATION.counted
     attributes = TRANSLATION.attributes
     workload_config = TranslationWorkloadConfig
-    workload = staticmethod(MarianWorkload)
+    workload = staticmethod(MarianWorkload.random)
 
     @property
     def operations(self) -> tuple[str, ...]:

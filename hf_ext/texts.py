@@ -50,7 +50,7 @@ def open_tokenizer(folder: Path) -> Any:
 
 
 def batches_of(
-    tokenizer: Any, texts: Sequence[str], vocabulary: int, head: str, device: Any
+    tokenizer: Any, texts: Sequence[str], vocabulary: int, head: str, device: Any, size: int = BATCH, seed: int = 0
 ) -> list[dict[str, Tensor]]:
     """Return batches of tokens, with labels for a head.
 
@@ -58,15 +58,17 @@ def batches_of(
         vocabulary: number of token embeddings of the model.
         head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label;
             ``translation``: the labels are the text after the tab; "": no labels.
+        size: number of texts in a batch.
+        seed: seed for masked tokens.
     """
     collate: Any = DataCollatorWithPadding(tokenizer)
     if head == "masked":
-        collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=0)
+        collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=seed)
     if head == "translation":
         collate = DataCollatorForSeq2Seq(tokenizer)
     longest, batches = min(LONGEST, tokenizer.model_max_length), []
-    for first in range(0, len(texts), BATCH):
-        part = list(texts[first : first + BATCH])
+    for first in range(0, len(texts), size):
+        part = list(texts[first : first + size])
         inputs: dict[str, Any] = {"text": part}
         if head == "translation":
             pairs = [text.split("\t") for text in part]

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hf_ext.families import PER_LAYER
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import image_batches
 from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of, mask_of, trained_architecture
-from hf_ext.texts import BATCH, batches_of, feature_loss, head_of, open_tokenizer, retrieval_loss, vocabulary_of
+from hf_ext.static import StaticModel, workload_of
+from hf_ext.texts import (
+    BATCH,
+    batches_of,
+    feature_loss,
+    head_of,
+    mean_pooled,
+    open_tokenizer,
+    retrieval_loss,
+    vocabulary_of,
+)
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, ConfigError, SpaceError
+from nas_core.errors import CheckpointError, ConfigError, DataError, SpaceError, UnsupportedError
 from nas_core.files.reading import real_path
-from nas_core.space import Choice, SearchSpace, get_space
+from nas_core.models.workload import Workload
+from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
+_REFERENCE = "reference"
+"""Key of a batch's sentence embeddings (B, C) by the trained model."""
 
 
 def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> SearchSpace:
@@ -89,7 +105,8 @@ class TrainedModel:
         self.space = self._space(space, genes, uniform)
         self._original = copy.deepcopy(model).to(self.device).eval()
         self.net = ElasticModel(model, self.space).to(self.device).eval()
-        self._batches: list[dict[str, Tensor]] | None = None
+        self.head = head_of(model)
+        self.metric = "accuracy" if self.head else "retrieval"
         if calibrate:
             self.calibration(1)
 
@@ -137,19 +154,27 @@ class TrainedModel:
 
     def calibration(self, count: int) -> Sequence[Any]:
         """Return up to ``count`` batches of 32 texts, pairs of sentences or images of ``train``."""
-        config, head = self._original.config, head_of(self._original)
-        if head == "image":
+        if self.head == "image":
+            config = self._original.config
             return image_batches(self.folder, self.data, "train", count * BATCH, config, self.device)  # type: ignore[no-any-return]
-        if self._batches is None:
-            self._texts = read_texts(self.data, "train", self.folder, head)
-            self._tokenizer = open_tokenizer(self.folder)
         stride = max(1, len(self._texts) // (count * BATCH))  # texts of the whole file
-        chosen = self._texts[::stride][: count * BATCH]
-        self._batches = batches_of(self._tokenizer, chosen, vocabulary_of(config), head, self.device)
-        return self._batches
+        return self._tokenized(self._texts[::stride][: count * BATCH])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return read_texts(self.data, "train", self.folder, self.head)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return open_tokenizer(self.folder)
+
+    def _tokenized(self, texts: Sequence[str], size: int = BATCH, seed: int = 0) -> list[dict[str, Tensor]]:
+        vocabulary = vocabulary_of(self._original.config)
+        return batches_of(self._tokenizer, texts, vocabulary, self.head, self.device, size, seed)
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of a head for tokens or images, else the distance from the trained model's features."""
+        batch = {name: tensor for name, tensor in batch.items() if name != _REFERENCE}
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]
@@ -167,3 +192,97 @@ class TrainedModel:
             save_model(self.net.model, folder)
             data = None if self.data is None else str(real_path(self.data))
             self.net.write_settings(folder, teacher=str(real_path(self.folder)), data=data)
+
+    # -- compression, see nas_core.compression.host.Compressible ------------------------------------------------------
+
+    @property
+    def original(self) -> nn.Module:
+        return self._original  # type: ignore[no-any-return]
+
+    @cached_property
+    def multiples(self) -> dict[str, int]:
+        """Divisors of reduced sizes: the number of channels stays, and a Llama's heads divide it."""
+        genes = genes_of(self._original)
+        whole = {name: genes[name] for name in ("embed_dim", "heads") if name in genes}
+        if "kv_heads" not in genes:
+            return whole
+        count, width = genes["kv_heads"], genes["embed_dim"]
+        per_kv = genes["heads_per_kv"]
+        fitting = (m for m in range(1, count + 1) if all(width % (k * per_kv) == 0 for k in range(m, count + 1, m)))
+        return {**whole, "kv_heads": next(fitting, count)}
+
+    def static(self, architecture: Architecture) -> StaticModel:
+        subnet = self.net.select(architecture)
+        whole = architecture == self.space.largest()
+        return StaticModel(self.net.static_model(subnet), self.net.family, whole).to(self.device)
+
+    def logits(self, model: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return logits and targets of a head's labels.
+
+        Without a head, each sentence has the cosine similarities to the trained model's embeddings of the batch,
+        divided by a temperature of 0.1, as logits, and itself as target.
+        """
+        inputs = {name: tensor for name, tensor in batch.items() if name != _REFERENCE}
+        output = model(**inputs)
+        if self.head:
+            logits, labels = output.logits, batch["labels"]
+            if self.head == "causal":
+                logits, labels = logits[:, :-1], labels[:, 1:]
+            counted = labels.ne(-100)
+            return logits[counted], labels[counted]
+        pooled = mean_pooled(output.last_hidden_state, batch["attention_mask"])
+        if _REFERENCE not in batch:
+            batch[_REFERENCE] = (pooled if getattr(model, "whole", False) else self._embeddings(inputs)).detach()
+        similarities = F.normalize(pooled, dim=-1) @ F.normalize(batch[_REFERENCE], dim=-1).T
+        return similarities / 0.1, torch.arange(len(pooled), device=pooled.device)
+
+    def _embeddings(self, batch: dict[str, Tensor]) -> Tensor:
+        with torch.no_grad():
+            return mean_pooled(self._original(**batch).last_hidden_state, batch["attention_mask"])
+
+    def counted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}
+        if self.head == "translation":
+            masks["decoder"] = batch["labels"].ne(-100)
+        return {side: masks[side].bool() for side in self.form.sides(self.net)}
+
+    def training_batches(self, batch_size: int, seed: int) -> Iterator[dict[str, Tensor]]:
+        if len(self._texts) < batch_size:
+            raise DataError(
+                f"{self.data} has {len(self._texts)} training texts, fewer than --batch-size {batch_size}; give a"
+                " smaller batch size"
+            )
+        stream = np.random.default_rng(seed)
+        while True:
+            order = stream.permutation(len(self._texts))
+            for first in range(0, len(order) - batch_size + 1, batch_size):
+                texts = [self._texts[index] for index in order[first : first + batch_size]]
+                yield self._tokenized(texts, batch_size, int(stream.integers(2**31)))[0]
+
+    def held_out(self, count: int) -> Sequence[dict[str, Tensor]]:
+        if self.head == "image":
+            raise UnsupportedError(
+                f"{self.folder} is an image classifier, which compress does not support in this format; convert it with"
+                " nas-ext elastic, or give a timm checkpoint"
+            )
+        texts = read_texts(self.data, "valid", self.folder, self.head)
+        drawn = np.random.default_rng(0).permutation(len(texts))[:count]
+        return self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of tokens in latency measurements: the median text, and its translation."""
+        batches = self._tokenized(self._texts[:: max(1, len(self._texts) // 1000)])
+        masks = [[batch["attention_mask"] for batch in batches]]
+        if self.head == "translation":
+            masks.append([batch["labels"].ne(-100) for batch in batches])
+        return tuple(int(torch.cat([mask.sum(1) for mask in rows]).median()) for rows in masks)
+
+    def workload(self, model: nn.Module, batch: int) -> Workload:
+        return workload_of(model, self.lengths, batch, self.device)
+
+    def save_static(self, path: Path, model: Any, kept: Mapping[str, Sequence[int]]) -> int:
+        with new_folder(path) as folder:
+            save_model(model.model, folder)
+            copy_companions(self.folder, folder)
+        return sum(parameter.numel() for parameter in model.model.parameters())

@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -104,6 +105,7 @@ class FairseqTrained:
     """Function that converts fairseq's weights to a state dict of the supernet."""
     family: ClassVar[Family]
     metric = "accuracy"
+    multiples: Mapping[str, int] = MappingProxyType({})
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
     """Names of the network's inputs in a batch of fairseq."""
 

@@ -15,8 +15,8 @@ from nas_core.errors import ConfigError
 
 
 def command(
-    checkpoint: Annotated[Path, typer.Option(help="Trained checkpoint of fairseq or timm.")],
-    out: Annotated[Path, typer.Option(help="Checkpoint to write; it must not exist.")],
+    checkpoint: Annotated[Path, typer.Option(help="Checkpoint of fairseq or timm, or folder of transformers.")],
+    out: Annotated[Path, typer.Option(help="Checkpoint or folder to write; it must not exist.")],
     limit: Annotated[
         str,
         typer.Option(

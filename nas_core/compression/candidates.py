@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.spaces import rounding
@@ -16,6 +17,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
 """Description -> ends of the names of the genes that are reduced together."""
 SPACED = "evenly spaced layers"
 """Name of the candidate that keeps evenly spaced layers."""
+_DEPTHS = 8
+"""Largest number of depths for which widths are reduced, because each is measured."""
 _STEPS = 16
 """Widths are multiples of 1 / 16 of the trained width, at least 4 / 16."""
 
@@ -36,13 +39,21 @@ class Candidate:
     """True if only layers were removed."""
 
 
-def pruned(space: SearchSpace, kept: Kept, profile: str = "hidden units", share: float = 1.0) -> Architecture:
+def pruned(
+    space: SearchSpace,
+    kept: Kept,
+    profile: str = "hidden units",
+    share: float = 1.0,
+    multiples: Mapping[str, int] = MappingProxyType({}),
+) -> Architecture:
     """Return the architecture with the kept layers and with a fraction of the trained widths.
 
     Args:
         kept: side (encoder, decoder) -> indices of kept layers.
         profile: reduced genes, a key of :data:`PROFILES`.
         share: fraction of the widths.
+        multiples: gene -> divisor of its reduced values; other values are rounded by
+            :func:`nas_core.supernet.elastic.spaces.rounding`.
     """
     genes = space.largest().to_dict()
     depths = {f"{side}.layers" if side else "layers": side for side in kept}
@@ -54,13 +65,16 @@ def pruned(space: SearchSpace, kept: Kept, profile: str = "hidden units", share:
         if isinstance(value, list):
             value = [value[index] for index in kept[side]]
         if gene.endswith(PROFILES[profile]):
-            value = [_part(v, share) for v in value] if isinstance(value, list) else _part(value, share)
+            multiple = multiples.get(gene)
+            value = (
+                [_part(v, share, multiple) for v in value] if isinstance(value, list) else _part(value, share, multiple)
+            )
         genes[gene] = value
     return Architecture(genes)
 
 
-def _part(size: int, share: float) -> int:
-    multiple = rounding(size)
+def _part(size: int, share: float, multiple: int | None) -> int:
+    multiple = multiple or rounding(size)
     return max(multiple, round(size * share / multiple) * multiple)
 
 
@@ -91,10 +105,17 @@ class Fitting:
     Args:
         measure: function that returns an architecture's latency as a fraction of the trained network's.
         limit: largest allowed fraction.
+        multiples: as for :func:`pruned`.
     """
 
-    def __init__(self, space: SearchSpace, measure: Callable[[Architecture], float], limit: float) -> None:
-        self.space, self.limit = space, limit
+    def __init__(
+        self,
+        space: SearchSpace,
+        measure: Callable[[Architecture], float],
+        limit: float,
+        multiples: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self.space, self.limit, self.multiples = space, limit, multiples
         self._measure = measure
         self.shares: dict[Architecture, float] = {}
         """Measured fractions."""
@@ -110,7 +131,7 @@ class Fitting:
         best = None
         while high - low > 1:
             middle = (low + high) // 2
-            architecture = pruned(self.space, kept, profile, middle / _STEPS)
+            architecture = pruned(self.space, kept, profile, middle / _STEPS, self.multiples)
             if self.share(architecture) <= self.limit:
                 low, best = middle, architecture
             else:
@@ -143,7 +164,8 @@ class Fitting:
             orders: side -> indices of layers, the most important first.
         """
         candidates: dict[tuple[object, ...], Candidate] = {}
-        for option in depths(sides):
+        options = [*depths(sides)]
+        for option in options[:: -(-len(options) // _DEPTHS)]:
             ways = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
             ways.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
             for profile in PROFILES:

@@ -20,7 +20,9 @@ class Compressible(Trained, Protocol):
     """
 
     metric: str
-    """Metric to report besides the loss, in percent, larger is better: ``top1`` or ``accuracy``."""
+    """Metric to report besides the loss, in percent, larger is better: ``top1``, ``accuracy`` or ``retrieval``."""
+    multiples: Mapping[str, int]
+    """Divisors of reduced sizes, see :func:`nas_core.compression.candidates.pruned`."""
 
     @property
     def original(self) -> nn.Module:

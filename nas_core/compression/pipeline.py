@@ -175,7 +175,8 @@ class Compression:
         Raises:
             ConfigError: no network meets the limit.
         """
-        fitting = Fitting(self.trained.space, lambda a: self.share(self.trained.static(a)), _FITTED * limit)
+        trained = self.trained
+        fitting = Fitting(trained.space, lambda a: self.share(trained.static(a)), _FITTED * limit, trained.multiples)
         drops = fitting.drops(self.sides)
         order = depth_order(self.sides, lambda kept: mean_loss(self.trained, kept, self.calibration))
         mixed = [

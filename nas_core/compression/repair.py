@@ -158,7 +158,8 @@ def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], 
     count = len(batches) // 4
     held_out, fitted = batches[:count] or batches, batches[count:]
     h, y = (torch.cat(column) for column in zip(*fitted, strict=True))
-    means = h.mean(0), y.mean(0)
+    biased = linear.bias is not None
+    means = h.mean(0) * biased, y.mean(0) * biased
     centred = h - means[0]
     products = centred.T @ centred
     products.diagonal().add_(ridge * products.diagonal().mean() + 1e-12)
@@ -169,4 +170,5 @@ def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], 
     if after < before:
         with torch.no_grad():
             linear.weight.add_(change.to(linear.weight.dtype))
-            linear.bias.add_(shift.to(linear.bias.dtype))
+            if biased:
+                linear.bias.add_(shift.to(linear.bias.dtype))

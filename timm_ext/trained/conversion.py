@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ class TrainedViT:
 
     form = IMAGE_ELASTIC
     metric = "top1"
+    multiples: Mapping[str, int] = MappingProxyType({})
 
     def __init__(
         self,

@@ -1,0 +1,125 @@
+"""``nas-ext compress`` of folders of transformers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from nas_core.cli import main
+from nas_core.compression.candidates import pruned
+from nas_core.compression.repair import Repair, record, sublayers_of
+from nas_core.compression.training import evaluate
+from nas_core.supernet.host import open_trained
+from tests.hf_ext.tiny import save
+
+SETTINGS = ["--batch-size", "8", "--calibrate", "2", "--candidates", "4", "--valid-samples", "12", "--updates", "60"]
+MODELS = {
+    "BertModel": "AutoModel",
+    "BertForMaskedLM": "AutoModelForMaskedLM",
+    "LlamaForCausalLM": "AutoModelForCausalLM",
+    "MarianMTModel": "AutoModelForSeq2SeqLM",
+}
+"""Class of a trained model -> class that loads the result."""
+
+
+@pytest.fixture(scope="module")
+def data(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The texts, and as translations of themselves."""
+    folder = tmp_path_factory.mktemp("data")
+    for split in ("train", "valid"):
+        lines = (texts / f"{split}.txt").read_text().splitlines()
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+        (folder / f"{split}.tsv").write_text("\n".join(f"{line}\t{line}" for line in lines))
+    return folder
+
+
+def compress(checkpoint: Path, data: Path, out: Path, *more: str) -> int:
+    command = ["compress", "--checkpoint", str(checkpoint), "--data", str(data), "--out", str(out)]
+    return main([*command, "--limit", "latency_ms=60%", *SETTINGS, *more])
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "MarianMTModel"])
+def test_a_folder_becomes_smaller(name: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained, out = save(name, tmp_path / "trained"), tmp_path / "small"
+    assert compress(trained, data, out) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"trained network +\S+ +1\.00", printed), printed
+    kind = getattr(transformers, MODELS[name])
+    models = [kind.from_pretrained(folder) for folder in (trained, out)]
+    whole, small = [sum(p.numel() for p in model.parameters()) for model in models]
+    assert small < whole and models[1].config.hidden_size == models[0].config.hidden_size
+    assert {file.name for file in trained.glob("*token*")} <= {file.name for file in out.iterdir()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_repair_reduces_the_error_of_the_residual_stream(name: str, data: Path, tmp_path: Path) -> None:
+    trained = open_trained(save(name, tmp_path / "trained"), data=str(data))
+    batches, largest = trained.calibration(2), trained.space.largest()
+    teacher = trained.static(largest).eval()
+    kept = {side: tuple(range(count)) for side, count in trained.form.sides(trained.net).items()}
+    model = trained.static(pruned(trained.space, kept, share=0.5, multiples=trained.multiples)).eval()
+
+    def distance() -> float:
+        last = [[*sublayers_of(network.net, [*kept])][-1:] for network in (teacher, model)]
+        streams = [
+            record(trained, network, end, batches)[0] for network, end in zip((teacher, model), last, strict=True)
+        ]
+        return sum(float((a.stream - b.stream).square().mean()) for a, b in zip(*streams, strict=True))
+
+    before = distance()
+    Repair(trained, teacher, batches)(model, kept)
+    assert distance() < 0.9 * before
+
+
+def test_a_translation_network_of_some_layers_is_saved(data: Path, tmp_path: Path) -> None:
+    trained = open_trained(save("MarianMTModel", tmp_path / "trained"), data=str(data))
+    kept = {"encoder": (0, 2), "decoder": (1,)}
+    trained.form.set_order(trained.net, {"encoder": (0, 2, 1), "decoder": (1, 0)})
+    model = trained.static(pruned(trained.space, kept, share=0.5, multiples=trained.multiples)).eval()
+    trained.save_static(tmp_path / "small", model, kept)
+    saved = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "small")
+    batch = trained.held_out(12)[0]
+    with torch.no_grad():
+        torch.testing.assert_close(saved(**batch).logits, model(**batch).logits)
+    assert (saved.config.encoder_layers, saved.config.decoder_layers) == (2, 1)
+    parts = trained.workload(model, 2).parts
+    parts["encoder"]()
+    assert parts["decoder"]().shape == (2, 1, 40), "two sentences, one token, the vocabulary"  # type: ignore[attr-defined]
+
+
+def test_metrics_of_the_trained_model(data: Path, tmp_path: Path) -> None:
+    sentences = open_trained(save("BertModel", tmp_path / "bert"), data=str(data))
+    held_out = sentences.held_out(12)
+    assert len(held_out) == 2 and evaluate(sentences, sentences.original, held_out)["retrieval"] == 100
+    decoder = open_trained(save("LlamaForCausalLM", tmp_path / "llama"), data=str(data))
+    batch = decoder.held_out(12)[0]
+    logits, targets = decoder.logits(decoder.original, batch)
+    expected = decoder.original(**batch).loss
+    assert torch.allclose(torch.nn.functional.cross_entropy(logits, targets), expected, atol=1e-5)
+
+
+def test_a_llamas_heads_divide_its_width(tmp_path: Path, data: Path) -> None:
+    sizes = {"hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 4}
+    trained = open_trained(save("LlamaForCausalLM", tmp_path / "llama", **sizes), data=str(data))
+    assert trained.multiples["kv_heads"] == 2  # 3 groups of 2 heads would not divide 32
+    architecture = pruned(trained.space, {"": (0, 1)}, "channels, heads and hidden units", 0.6, trained.multiples)
+    assert architecture.number("kv_heads") == 2 and architecture.number("embed_dim") == 32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--batch-size", "100"], "--batch-size"),
+        (["--data", "nowhere"], "nowhere"),
+        (["--limit", "latency_ms=1%"], "1%"),
+    ],
+)
+def test_wrong_input(
+    bert: Path, data: Path, tmp_path: Path, change: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compress(bert, data, tmp_path / "small", *change) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "small").exists()
