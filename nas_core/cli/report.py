@@ -50,13 +50,6 @@ def searches(
         Path | None,
         typer.Option(help="For several searches: page to write (.html); default: comparison.html in the first folder."),
     ] = None,
-    train_log: Annotated[
-        Path | None,
-        typer.Option(
-            help="For one search: training log of the supernet (of fairseq with --log-format simple or json,"
-            " metrics.json of timm_ext.train, summary.csv of timm); default: a log next to the checkpoint."
-        ),
-    ] = None,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="For one running search: update the page until the search ends, or Ctrl-C."),
@@ -70,8 +63,6 @@ def searches(
     """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
     print the finalists. For several searches, write one page that compares them and print a table.
     """
-    if train_log is not None and len(runs) > 1:
-        raise ConfigError(f"--train-log {train_log} is only for the report of one search; give one folder")
     if (watch or every is not None) and len(runs) > 1:
         raise ConfigError("--watch and --every are only for the report of one search; give one folder")
     if len(runs) > 1:
@@ -79,10 +70,10 @@ def searches(
     elif out is not None:
         raise ConfigError(f"--out {out} is only for several searches; the report of one is written to {runs[0]}")
     else:
-        _search(runs[0], train_log, watch, _EVERY_S if every is None else every)
+        _search(runs[0], watch, _EVERY_S if every is None else every)
 
 
-def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
+def _search(run: Path, watch: bool, every_s: float) -> None:
     from nas_core.report import write_report
     from nas_core.report.run import damaged, finalists_text, read_run
     from nas_core.report.search_page import LONGEST_S, watch_report
@@ -91,7 +82,7 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
         raise ConfigError(f"--every is {every_s:g}; expected seconds above 0 and at most {LONGEST_S}")
     if watch:
         try:
-            watch_report(run, train_log, every_s, typer.echo)
+            watch_report(run, every_s, typer.echo)
         except KeyboardInterrupt:
             typer.echo(f"stopped watching; {run / 'report.html'} is no longer updated", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -100,15 +91,16 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
         with damaged(run):
             typer.echo(finalists_text(search))
     if not watch:
-        typer.echo(f"wrote {write_report(run, train_log, every_s)}")
+        typer.echo(f"wrote {write_report(run, every_s)}")
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
+    from nas_core.predictor.files import new_file
     from nas_core.report import write_comparison
     from nas_core.report.comparison import comparison_table
     from nas_core.report.run import damaged, read_run
 
-    page = folders[0] / _COMPARISON if out is None else _new_page(out, force)
+    page = folders[0] / _COMPARISON if out is None else new_file(out, force, [], [".html"])
     with damaged(folders[0].parent):
         typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
         typer.echo(f"wrote {write_comparison(folders, page)}")
@@ -136,79 +128,3 @@ def architecture(
         typer.echo(f"{name}\n{layers_table(architecture).text()}\n")
     write_atomic(picture, content)
     typer.echo(f"wrote {picture}")
-
-
-@app.command("latency", short_help="Write a page about measured and predicted latencies.")
-def latency(
-    data: Annotated[
-        Path,
-        typer.Argument(help="Folder of 'nas-ext latency dataset', or a .jsonl file of 'nas-ext latency collect'."),
-    ],
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            help="Latency model to compare: file written by 'latency train' for a folder, by 'latency fit' for a file."
-        ),
-    ] = None,
-    runtime: Annotated[
-        str | None,
-        typer.Option(help="Runtime, for a folder; default: the model's, otherwise the first one measured."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Page to write (.html); default: report.html in the folder, or FILE.report.html."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
-) -> None:
-    """Write a page about measured latencies: noise, drift, latency against size; with --model also predictions and
-    their errors. Print the tables.
-    """
-    from nas_core.report.measured.latency_page import write_latency_report
-
-    page = data / "report.html" if data.is_dir() else data.with_suffix(".report.html")
-    if out is not None:
-        page = _new_page(out, force, data, *filter(None, [model]))
-    for table in write_latency_report(data, page, model, runtime):
-        typer.echo(f"{table.text()}\n")
-    typer.echo(f"wrote {page}")
-
-
-@app.command("predictor", short_help="Write a page about a predictor's errors for known values.")
-def predictor(
-    model: Annotated[Path, typer.Argument(help="File written by 'nas-ext lab predictor train' (.safetensors).")],
-    data: Annotated[
-        Path, typer.Option(help="Records (.jsonl) with known values, in the format of 'lab predictor train'.")
-    ],
-    reader: Annotated[
-        str | None, typer.Option(help="Graph reader of the architectures; default: as in training.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Field of the known value; default: as in training.")] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="Field for grouping; default: family, group or benchmark if all records have it."),
-    ] = None,
-    lower_is_better: Annotated[
-        bool, typer.Option("--lower-is-better", help="Smaller values are better, such as losses.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Page to write (.html); default: MODEL.report.html.")] = None,
-    device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1, mps.")] = "cpu",
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
-) -> None:
-    """Write a page about a predictor's errors for known values: ranks, errors by group, coverage of prediction
-    intervals, largest errors and best predictions. Print the table of errors.
-    """
-    from nas_core.report.measured.evaluation import evaluate_records
-    from nas_core.report.measured.predictor_page import write_predictor_report
-
-    page = model.with_suffix(".report.html") if out is None else _new_page(out, force, data, model)
-    records = evaluate_records(
-        model, data, reader=reader, target=target, by=by, lower_is_better=lower_is_better, device=device
-    )
-    typer.echo(f"{write_predictor_report(records, page).text()}\n")
-    typer.echo(f"wrote {page}")
-
-
-def _new_page(out: Path, force: bool, *inputs: Path) -> Path:
-    from nas_core.predictor.files import new_file
-
-    return new_file(out, force, inputs, [".html"])

@@ -125,7 +125,8 @@ class Supernet:
         """Return the command that continues the training of a subnet from its inherited weights.
 
         Args:
-            folder, changes: see :meth:`standalone_command`.
+            folder: see :meth:`standalone_command`.
+            changes: see :meth:`standalone_command`.
             every: number of updates between checkpoints.
             most: number of updates.
         """
@@ -205,14 +206,6 @@ class Host(Adapter):
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
         """Return the source and target vocabulary sizes of a data folder, or None if it belongs to another host."""
-        return None
-
-    def training_logs(self, checkpoint: Path) -> Sequence[Path]:
-        """Return paths of possible training logs of a checkpoint."""
-        return ()
-
-    def training_curves(self, log: Path) -> Any:
-        """Read a log as :class:`nas_core.supernet.curves.TrainingCurves`, or return None if its format is unknown."""
         return None
 
     @property

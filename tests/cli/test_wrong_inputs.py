@@ -56,8 +56,7 @@ WRONG = [
     (f"{SEARCH} --set ranker=boosted", "ranker"),
     (f"{SEARCH} --strategy evolutoin", "evolutoin"),
     (f"{RANKNAS} --set samples=1", "samples is 1"),
-    (f"{RANKNAS} --set prune_by=loss", "loss"),
-    ("search --checkpoint {i}/a.json --out {o}/run --strategy milp --set gap=2", "2.0"),
+    (f"{RANKNAS} --set ranker=loss", "loss"),
     ("search --checkpoint {i}/no.pt --out {o}/run", "no.pt"),
     (f"{SEARCH} --latency-model {{i}}/no.json", "no.json"),
     (f"{SEARCH} --limit cache_mb=1 --workload beams=4", "beams"),
@@ -95,8 +94,6 @@ WRONG = [
     (f"{GRAPHS} --epochs 2 --set epochs=3", "epochs"),
     (f"{GRAPHS} --holdout 1", "1"),
     (f"{GRAPHS} --device cuba", "cuba"),
-    (f"{GRAPHS} --recipe statistics --curve {{o}}/c.json", "statistics"),
-    (f"{GRAPHS} --curve {{o}}/c.txt", "c.txt"),
     ("lab predictor train --data {i}/graphs.jsonl --out {i}/predictor.safetensors", "predictor.safetensors"),
     ("lab predictor train --data {i}/graphs.jsonl --out {o}/p.bin", "p.bin"),
     (f"{PREDICT} --data {{i}}/graphs.jsonl --out {{i}}/graphs.jsonl --force", "graphs.jsonl"),
@@ -138,8 +135,6 @@ WRONG = [
     ("report {i}/no", "no"),
     ("report {i}/run --out {o}/x.html", "x.html"),
     ("report architecture {i}/a.json --out {i}/a.json", "a.json"),
-    ("report latency {i}/measured.jsonl --out {o}/x.txt", "x.txt"),
-    ("report predictor {i}/predictor.safetensors --data {i}/graphs.jsonl --out {o}/x.txt", "x.txt"),
     ("lab study gapp --checkpoint {i}/a.json --out {o}/x", "gapp"),
 ]
 
