@@ -39,8 +39,8 @@ from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths,
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
-_REFERENCE = "reference"
-"""Key of a batch's sentence embeddings (B, C) by the trained model."""
+_REFERENCE, _FIRST = "reference", "first"
+"""Keys of a batch: embeddings (N, C) of sentences by the trained model, and the index of the batch's first sentence."""
 
 
 def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> SearchSpace:
@@ -71,6 +71,10 @@ def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> Sear
         choices += [Choice.make(choice.name, choice.options[0], "layers", genes["layers"]) for choice in layered]
     chosen = {choice.name for choice in choices}
     return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
+
+
+def _inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in batch.items() if name not in (_REFERENCE, _FIRST)}
 
 
 class TrainedModel:
@@ -174,7 +178,7 @@ class TrainedModel:
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of a head for tokens or images, else the distance from the trained model's features."""
-        batch = {name: tensor for name, tensor in batch.items() if name != _REFERENCE}
+        batch = _inputs(batch)
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]
@@ -219,10 +223,10 @@ class TrainedModel:
     def logits(self, model: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Return logits and targets of a head's labels.
 
-        Without a head, each sentence has the cosine similarities to the trained model's embeddings of the batch,
-        divided by a temperature of 0.1, as logits, and itself as target.
+        Without a head, the logits of a sentence are the cosine similarities to the trained model's embeddings of the
+        batch, or of all validation sentences, divided by a temperature of 0.1, and the target is itself.
         """
-        inputs = {name: tensor for name, tensor in batch.items() if name != _REFERENCE}
+        inputs = _inputs(batch)
         output = model(**inputs)
         if self.head:
             logits, labels = output.logits, batch["labels"]
@@ -234,7 +238,7 @@ class TrainedModel:
         if _REFERENCE not in batch:
             batch[_REFERENCE] = (pooled if getattr(model, "whole", False) else self._embeddings(inputs)).detach()
         similarities = F.normalize(pooled, dim=-1) @ F.normalize(batch[_REFERENCE], dim=-1).T
-        return similarities / 0.1, torch.arange(len(pooled), device=pooled.device)
+        return similarities / 0.1, int(batch.get(_FIRST, 0)) + torch.arange(len(pooled), device=pooled.device)
 
     def _embeddings(self, batch: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
@@ -267,7 +271,12 @@ class TrainedModel:
             )
         texts = read_texts(self.data, "valid", self.folder, self.head)
         drawn = np.random.default_rng(0).permutation(len(texts))[:count]
-        return self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
+        batches = self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
+        if not self.head:
+            reference = torch.cat([self._embeddings(batch) for batch in batches])
+            for index, batch in enumerate(batches):
+                batch |= {_REFERENCE: reference, _FIRST: torch.tensor(index * len(batches[0]["input_ids"]))}
+        return batches
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:

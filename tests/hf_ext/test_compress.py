@@ -95,6 +95,8 @@ def test_metrics_of_the_trained_model(data: Path, tmp_path: Path) -> None:
     sentences = open_trained(save("BertModel", tmp_path / "bert"), data=str(data))
     held_out = sentences.held_out(12)
     assert len(held_out) == 2 and evaluate(sentences, sentences.original, held_out)["retrieval"] == 100
+    logits, targets = sentences.logits(sentences.original, held_out[1])
+    assert logits.shape == (6, 12) and targets.tolist() == [6, 7, 8, 9, 10, 11]
     decoder = open_trained(save("LlamaForCausalLM", tmp_path / "llama"), data=str(data))
     batch = decoder.held_out(12)[0]
     logits, targets = decoder.logits(decoder.original, batch)
