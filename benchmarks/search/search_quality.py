@@ -1,7 +1,7 @@
 """Loss against number of evaluations in searches of a supernet under a latency limit.
 
 ``python -m benchmarks search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
-supernet is one of ``translation_quality``. Strategies are random search, HAT's evolution (3,750 proposals), MILP, and
+supernet is one of ``translation_quality``. Strategies are random search, HAT's evolution (3,750 proposals), and
 RankNAS: with boosted trees (on the five genes most important for the loss, on these and the five most important for the
 latency, and on all genes) and with its default, a Gaussian process. All share one cache of evaluations below DIR, from
 which the same command resumes; each is charged for the evaluations that it needs alone. The result also has the number
@@ -25,11 +25,9 @@ from nas_core.files.reading import read_json
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
-    MILP,
     Constraint,
     EvolutionConfig,
     HATEvolution,
-    MILPConfig,
     RandomConfig,
     RandomSearch,
     RankNAS,
@@ -58,7 +56,6 @@ STRATEGIES: Mapping[str, Make] = {
     ),
     "ranknas, all genes": lambda space, limits, seed: RankNAS(space, limits, replace(RANKNAS, keep_genes=0), seed=seed),
     "ranknas, gaussian process": lambda space, limits, seed: RankNAS(space, limits, seed=seed),
-    "milp": lambda space, limits, seed: MILP(space, limits, MILPConfig(), seed=seed),
 }
 
 

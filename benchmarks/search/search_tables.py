@@ -37,13 +37,11 @@ from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.ranker import RANKING
 from nas_core.search import (
-    MILP,
     Constraint,
     EvolutionConfig,
     HATEvolution,
     HypervolumeConfig,
     HypervolumeSearch,
-    MILPConfig,
     MultiObjectiveEvolution,
     RandomConfig,
     RandomSearch,
@@ -231,11 +229,6 @@ def one_by_one(table: Table, seed: int) -> RankNAS:
     return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rankings=400, per_ranking=1), seed=seed)
 
 
-def milp(table: Table, seed: int) -> MILP:
-    config = MILPConfig(evaluations=BUDGET, single_changes=12, per_round=5)
-    return MILP(table.space, table.limits, config, seed=seed)
-
-
 LOOP, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
@@ -247,7 +240,6 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "ranknas, one at a time": one_by_one,
     "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
     "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
-    "milp": milp,
 }
 
 

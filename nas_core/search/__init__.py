@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     from nas_core.search.strategies.base import Strategy
     from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
     from nas_core.search.strategies.hypervolume import HypervolumeConfig, HypervolumeSearch
-    from nas_core.search.strategies.milp import MILP, MILPConfig
     from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
     from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
     from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
 
 __all__ = [
-    "MILP",
     "STRATEGIES",
     "Constraint",
     "EvolutionConfig",
@@ -27,7 +25,6 @@ __all__ = [
     "HypervolumeConfig",
     "HypervolumeSearch",
     "InfeasibleError",
-    "MILPConfig",
     "MultiObjectiveConfig",
     "MultiObjectiveEvolution",
     "ParetoArchive",

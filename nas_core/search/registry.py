@@ -23,7 +23,6 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
         "evolution": f"{_OURS}.evolution:HATEvolution",
         "random": f"{_OURS}.random_search:RandomSearch",
         "ranknas": f"{_OURS}.ranknas:RankNAS",
-        "milp": f"{_OURS}.milp:MILP",
         "multi-objective": f"{_OURS}.multi_objective:MultiObjectiveEvolution",
         "hypervolume": f"{_OURS}.hypervolume:HypervolumeSearch",
     },

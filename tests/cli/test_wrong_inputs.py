@@ -57,7 +57,6 @@ WRONG = [
     (f"{SEARCH} --strategy evolutoin", "evolutoin"),
     (f"{RANKNAS} --set samples=1", "samples is 1"),
     (f"{RANKNAS} --set prune_by=loss", "loss"),
-    ("search --checkpoint {i}/a.json --out {o}/run --strategy milp --set gap=2", "2.0"),
     ("search --checkpoint {i}/no.pt --out {o}/run", "no.pt"),
     (f"{SEARCH} --latency-model {{i}}/no.json", "no.json"),
     (f"{SEARCH} --limit cache_mb=1 --workload beams=4", "beams"),

@@ -9,12 +9,10 @@ from typing import Any
 
 from nas_core.jobs import JobsConfig
 from nas_core.search import (
-    MILP,
     EvolutionConfig,
     HATEvolution,
     HypervolumeConfig,
     HypervolumeSearch,
-    MILPConfig,
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
     RandomConfig,
@@ -38,9 +36,6 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
         [limit(value)],
         RankNASConfig(samples=20, rankings=2, per_ranking=6, candidates=50, generations=2),
         seed=1,
-    ),
-    "milp": lambda value: MILP(
-        SPACE, [limit(value)], MILPConfig(evaluations=36, single_changes=15, per_round=8, solves=3), seed=1
     ),
     "hypervolume": lambda value: HypervolumeSearch(
         SPACE, [limit(value)], HypervolumeConfig(evaluations=36, samples=12, per_round=4, candidates=50), seed=1

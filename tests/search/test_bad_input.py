@@ -95,7 +95,6 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: config_of("ranknas", {"keep_genes": -1}), ConfigError, "-1"),
     (lambda _: config_of("ranknas", {"prune_by": "tau"}), NasExtError, "'tau'"),
     (lambda _: RankNASConfig(mutation_prob=1.5), ConfigError, "1.5"),
-    (lambda _: config_of("milp", {"single_changes": 300}), ConfigError, "300"),
     (lambda _: config_of("annealing", {}), NasExtError, "'annealing'"),
     (lambda _: STRATEGIES.get("ranknas").create(TINY, [], config_of("ranknas", {"ranker": "nn-former"}), ["loss"]),
      ConfigError, "tiny"),

@@ -14,7 +14,6 @@ SMALL: dict[str, dict[str, Any]] = {
         "samples": 80, "rankings": 4, "per_ranking": 20, "candidates": 200, "generations": 3, "parents": 20,
         "children": 40,
     },
-    "milp": {"evaluations": 200, "single_changes": 60, "per_round": 20, "solves": 4},
     "hypervolume": {"evaluations": 220, "samples": 60, "per_round": 20, "candidates": 200},
     "multi-objective": {"iterations": 10, "population": 40, "mutations": 20, "crossovers": 20},
 }  # fmt: skip
