@@ -1,25 +1,20 @@
-"""Evaluation of accuracy predictors by NASLib's ``PredictorEvaluator``."""
+"""Configuration, search spaces and accuracy tables for NASLib's evaluator."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import random
-import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from nas_core.errors import NasExtError, unknown_choice
-from nas_core.predictor import ACCURACY_MODELS
+from nas_core.errors import DataError, unknown_choice
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.graph.nasbench201 import nasbench201_ops
 from naslib_ext.compat import load
-from naslib_ext.plugin import NASLIB_NAMES
-from naslib_ext.predictor import AccuracyPredictor
 
-OURS = "nnformer"
-KEPT = ("kendalltau", "spearman", "pearson", "mae", "rmse", "precision_10", "precision_20", "train_size")
-SINGLE_QUERIES = 20
+SPACES = ("nasbench101", "nasbench201", "nasbench301")
+"""Search spaces that both NASLib's evaluator and :func:`naslib_ext.graphs.graph_of` support."""
 
 
 class Settings(dict[str, Any]):
@@ -32,102 +27,84 @@ class Settings(dict[str, Any]):
             raise AttributeError(name) from None
 
 
-def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """Create an accuracy model of this project or a predictor of NASLib, by name.
+def make_space(name: str) -> Any:
+    """Create a search space of NASLib that samples architectures without building torch modules."""
+    if name not in SPACES:
+        raise unknown_choice("search space of NASLib's evaluator", name, SPACES)
+    if name == "nasbench201":
+        return _light_nasbench201()
+    (spaces,) = load("naslib.search_spaces")
+    space = {"nasbench101": spaces.NasBench101SearchSpace, "nasbench301": spaces.NasBench301SearchSpace}[name]()
+    space.instantiate_model = False
+    return space
+
+
+def _light_nasbench201() -> Any:
+    # NASLib's own class copies 15 cells of torch modules, 0.3 s per architecture.
+    graph, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
+
+    class LightNasBench201(graph.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
+        """NASLib's NAS-Bench-201, with architectures of six operation indices only."""
+
+        def __init__(self) -> None:
+            core.Graph.__init__(self)
+            self.space_name = "nasbench201"
+            self.op_indices = self.labeled_archs = None
+            self.instantiate_model = self.sample_without_replacement = False
+            self.max_epoch = 199
+
+        def clone(self) -> Any:
+            copy = type(self)()
+            copy.op_indices = self.op_indices
+            return copy
+
+    return LightNasBench201()
+
+
+class NASBench201Table(dict[str, Any]):
+    """Accuracies of NAS-Bench-201 with the interface of NASLib's pickled table.
 
     Args:
-        space: NASLib's name of the search space.
-        settings: settings of ``nnformer``; ignored for others.
+        ops: ``(n, 6)`` operation indices in the official order.
+        accuracies: ``(n,)`` in percent.
+        dataset: name of the data set in NASLib's pickles.
     """
-    if name == OURS:
-        return AccuracyPredictor(space, **settings)
-    if name in ACCURACY_MODELS.names():
-        return AccuracyPredictor(space, model=name)
-    if name not in NASLIB_NAMES:
-        raise unknown_choice("predictor", name, [OURS, *ACCURACY_MODELS.names(), *sorted(NASLIB_NAMES)])
-    (module,) = load("naslib.predictors.ensemble")
-    if name == "bananas":  # an ensemble of three in NASLib's runner
-        return module.Ensemble(predictor_type=name, num_ensemble=3, ss_type=space)
-    return module.Ensemble(predictor_type=name, num_ensemble=1, ss_type=space).get_ensemble()[0]
+
+    def __init__(self, ops: NDArray[np.integer[Any]], accuracies: NDArray[np.floating[Any]], dataset: str) -> None:
+        super().__init__()
+        self.rows = {tuple(row): index for index, row in enumerate(ops.tolist())}
+        self.accuracies, self.dataset = accuracies, dataset
+
+    def __missing__(self, architecture: str) -> dict[str, Any]:
+        row = self.rows.get(nasbench201_ops(architecture))
+        if row is None:
+            raise DataError(f"the table has no architecture {architecture}; give a table of all 15,625 architectures")
+        accuracy = float(self.accuracies[row])
+        costs = {"train_time": 0.0}  # the evaluator sums it; the table has none
+        return {self.dataset: {"eval_acc1es": [accuracy], "train_acc1es": [accuracy], "cost_info": costs}}
 
 
-def evaluate(
-    predictor: Any,
-    space: Any,
-    api: dict[str, Any],
-    *,
-    train_sizes: list[int],
-    test_size: int,
-    seed: int,
-    dataset: str = "cifar10",
-    hpo_seconds: int = 0,
-) -> list[dict[str, Any]]:
-    """Fit a predictor on random architectures and compare its predictions with tabulated validation accuracies.
-
-    Equal seeds give all predictors the same architectures.
+def nasbench201_table(path: str | Path, column: str | None = None) -> dict[str, Any]:
+    """Read an ``.npz`` table with ``ops`` (n, 6) and columns of accuracies (n,) as NASLib's ``dataset_api``.
 
     Args:
-        api: NASLib's ``dataset_api``.
-        seed: seed of the global generators of Python, numpy and torch.
-        hpo_seconds: NASLib's ``max_hpo_time``.
-
-    Returns:
-        For each training size NASLib's metrics, ``fit_s``, ``query_ms`` (per architecture, queried at once) and
-        ``one_query_ms`` (median of single queries).
+        column: column to read; default: the only column of validation accuracy after 200 epochs.
     """
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-    several = len(train_sizes) > 1
-    settings = Settings(
-        experiment_type="vary_train_size" if several else "single",
-        train_size_single=train_sizes[-1],
-        train_size_list=train_sizes,
-        test_size=test_size,
-        fidelity_single=-1,
-        fidelity_list=[-1],
-        max_hpo_time=hpo_seconds,
-        uniform_random=1,
-        dataset=dataset,
-    )
-    (module,) = load("naslib.defaults.predictor_evaluator")
-    evaluator = module.PredictorEvaluator(predictor, config=settings)
-    evaluator._log_to_json = lambda: None  # it cannot write float32, which some of NASLib's predictors give
-    labelled = space.get_type() == "nasbench301"
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints all targets and predictions
-        evaluator.adapt_search_space(space, load_labeled=labelled, dataset_api=api)
-        _, *results = evaluator.evaluate()
-        one_query_ms = _one_by_one(evaluator, labelled, api)
-    if any("mae" not in row or not np.isfinite(row["mae"]) for row in results):
-        raise NasExtError(
-            "NASLib's evaluator returned NaN metrics and hid the exception; check that the predictor returns a finite"
-            " number for each architecture"
+    try:
+        with open_npz(path) as file:
+            arrays = {name: file[name] for name in file.files}
+    except DAMAGED_ARCHIVE as error:
+        raise DataError(
+            f"{path} cannot be read as a table ({error}); give an .npz file with 'ops' of shape (n, 6)"
+        ) from None
+    ops = arrays.pop("ops", np.zeros(0))
+    if ops.ndim != 2 or ops.shape[1] != 6 or ops.dtype.kind not in "iu":
+        raise DataError(
+            f"'ops' in {path} has shape {ops.shape} and type {ops.dtype}; expected integers of shape (n, 6)"
         )
-    return [
-        {
-            **{name: _number(row[name]) for name in KEPT},
-            "fit_s": round(row["fit_time"], 3),
-            "query_ms": round(1e3 * row["query_time"], 4),
-            "one_query_ms": round(one_query_ms, 4),
-        }
-        for row in results
-    ]
-
-
-def _one_by_one(evaluator: Any, labelled: bool, api: dict[str, Any]) -> float:
-    took = []
-    for _ in range(SINGLE_QUERIES):
-        architecture = evaluator.search_space.clone()
-        if labelled:
-            architecture.load_labeled_architecture(dataset_api=api)
-        else:
-            architecture.sample_random_architecture(dataset_api=api)
-        begin = time.perf_counter()
-        evaluator.predictor.query([architecture], [{}])
-        took.append(time.perf_counter() - begin)
-    return 1e3 * float(np.median(took))
-
-
-def _number(value: Any) -> float | int | None:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return plain if np.isfinite(plain) else None
+    columns = [name for name, values in arrays.items() if values.shape == (len(ops),) and values.dtype.kind == "f"]
+    likely = [name for name in columns if "val" in name and name.endswith("200")] or columns
+    chosen = column or (likely[0] if len(likely) == 1 else "")
+    if chosen not in columns:
+        raise unknown_choice(f"column of {Path(path).name}", chosen, columns)
+    return {"nb201_data": NASBench201Table(ops, arrays[chosen], "cifar10-valid")}

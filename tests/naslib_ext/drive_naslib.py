@@ -17,10 +17,8 @@ import torch
 
 from nas_core.graph import nasbench201_graph
 from naslib_ext import AccuracyPredictor, compat, register
-from naslib_ext.benchmark import main as benchmark
-from naslib_ext.evaluation import Settings, evaluate
+from naslib_ext.evaluation import NASBench201Table, Settings, make_space
 from naslib_ext.graphs import graph_of
-from naslib_ext.spaces import NASBench201Table, make_space
 from tests.naslib_ext.fakes import TINY, sampled
 
 FAST = {**TINY, "epochs": 1}
@@ -29,13 +27,18 @@ WORTH = np.array([0.0, 1.0, 1.4, 2.0, 0.4])
 ACCURACIES = (75 + WORTH[OPS].sum(1)).astype(np.float32)
 
 
+SINGLE = {"experiment_type": "single", "train_size_single": 20}
+
+
 def seed() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
 
 
-def evaluated(folder: Path, **changes: Any) -> list[dict[str, Any]]:
+def evaluated(
+    folder: Path, space: Any = None, api: Any = None, predictor: Any = None, **changes: Any
+) -> list[dict[str, Any]]:
     """NASLib's evaluator with its own way of writing results."""
     settings = {
         "experiment_type": "vary_train_size", "train_size_single": 30, "train_size_list": [10, 30], "test_size": 20,
@@ -44,9 +47,11 @@ def evaluated(folder: Path, **changes: Any) -> list[dict[str, Any]]:
     }  # fmt: skip
     (module,) = compat.load("naslib.defaults.predictor_evaluator")
     seed()
-    hpo = {"hpo_wrapper": True, **FAST} if changes else TINY
-    evaluator = module.PredictorEvaluator(AccuracyPredictor(**hpo), config=Settings({**settings, **changes}))
-    evaluator.adapt_search_space(make_space("nasbench201"), load_labeled=False, dataset_api=TABLE)
+    hpo = {"hpo_wrapper": True, **FAST} if "max_hpo_time" in changes else TINY
+    predictor = predictor or AccuracyPredictor(**hpo)
+    evaluator = module.PredictorEvaluator(predictor, config=Settings({**settings, **changes}))
+    space = space or make_space("nasbench201")
+    evaluator.adapt_search_space(space, load_labeled=False, dataset_api=api or TABLE)
     with contextlib.redirect_stdout(io.StringIO()):
         return evaluator.evaluate()[1:]
 
@@ -98,10 +103,10 @@ class Cells101:
         return {"validation_accuracy": 0.8 + 0.03 * spec.ops.count("conv3x3-bn-relu"), "training_time": 1.0}
 
 
-def nasbench101() -> dict[str, Any]:
+def nasbench101(folder: Path) -> dict[str, Any]:
     """Its evaluation, and which cells exist according to NASLib's own pruning."""
     (api,) = compat.load("naslib.utils.nb101_api")
-    rows = evaluated_on("nasbench101", {"api": api, "nb101_data": Cells101()})
+    rows = evaluated(folder, make_space("nasbench101"), {"api": api, "nb101_data": Cells101()}, **SINGLE)
     stream, agreed, existing = np.random.default_rng(0), 0, 0
     for _ in range(300):
         matrix = np.triu(stream.random((7, 7)) < 0.4, 1).astype(int)
@@ -111,12 +116,6 @@ def nasbench101() -> dict[str, Any]:
         same = graph is not None and np.array_equal(graph.adjacency, spec.matrix)
         agreed, existing = agreed + (same if exists else graph is None), existing + exists
     return {"row": rows[0], "agreed": int(agreed), "exist": existing}
-
-
-def evaluated_on(space: str, api: dict[str, Any]) -> list[dict[str, Any]]:
-    """By the benchmark's way of calling the evaluator."""
-    searched_space, predictor = make_space(space), AccuracyPredictor(**TINY)
-    return evaluate(predictor, searched_space, api, train_sizes=[20], test_size=20, seed=0)
 
 
 def read() -> dict[str, int]:
@@ -155,19 +154,11 @@ def main(folder: Path) -> None:
     logging.disable(logging.INFO)
     rows = evaluated(folder)
     written = json.loads((folder / "errors.json").read_text())
-    hpo = evaluated(folder, max_hpo_time=1, experiment_type="single", train_size_single=12)[0]
+    hpo = evaluated(folder, max_hpo_time=1, **{**SINGLE, "train_size_single": 12})[0]
     register("nnformer", **FAST)
     count, unequal = compared()
-    np.savez(folder / "table.npz", ops=OPS, val_200=ACCURACIES)
-    settings = [f"{name}={value}" for name, value in TINY.items()]
-    with contextlib.redirect_stdout(io.StringIO()):
-        code = benchmark(
-            [
-                "--predictors", "nnformer", "gcn", "--train-size", "20", "--test-size", "20", "--trials", "2",
-                "--data", str(folder / "table.npz"), "--out", str(folder / "benchmark.json"), "--set", *settings,
-            ]
-        )  # fmt: skip
-    assert code == 0, code
+    (ensembles,) = compat.load("naslib.predictors.ensemble")
+    (gcn,) = ensembles.Ensemble(predictor_type="gcn", num_ensemble=1, ss_type="nasbench201").get_ensemble()
     left_over = [name for name in compat.PEERS if type(sys.modules.get(name)).__module__.startswith("naslib_ext")]
     results = {
         "evaluator": rows,
@@ -175,10 +166,10 @@ def main(folder: Path) -> None:
         "hpo": hpo,
         "nasbench201_compared": count,
         "nasbench201_unequal": unequal,
-        "nasbench101": nasbench101(),
+        "nasbench101": nasbench101(folder),
         "read": read(),
         "search": {name: searched(name) for name in ("Bananas", "Npenas", "BasePredictor")},
-        "benchmark": json.loads((folder / "benchmark.json").read_text()),
+        "gcn": evaluated(folder, predictor=gcn, **SINGLE)[0],
         "left_over": left_over + ["collections.Iterable"] * hasattr(collections, "Iterable"),
     }
     (folder / "found.json").write_text(json.dumps(results))

@@ -9,10 +9,9 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, MissingHostError, UnknownChoiceError
 from nas_core.graph import GraphError
-from naslib_ext import AccuracyPredictor, benchmark, compat, register
-from naslib_ext.evaluation import make_predictor
+from naslib_ext import AccuracyPredictor, compat, register
+from naslib_ext.evaluation import make_space, nasbench201_table
 from naslib_ext.graphs import graph_of
-from naslib_ext.spaces import make_space, nasbench201_table
 from tests.naslib_ext.fakes import TINY, WithOpIndices, sampled
 
 
@@ -67,7 +66,6 @@ CASES = [
     (table(latency=np.zeros(4)), DataError, "(0,)"),
     (table(ops=np.zeros((4, 6), int), c_val_200=np.zeros(4)), UnknownChoiceError, "c_test"),
     (lambda _: make_space("transbench101_micro"), UnknownChoiceError, "transbench101_micro"),
-    (lambda _: make_predictor("gnc", "nasbench201"), UnknownChoiceError, "gnc"),
     (lambda _: register("semi_nnformer"), ConfigError, "semi_nnformer"),
     (lambda _: register("gcn"), ConfigError, "gcn"),
     (lambda _: register(epoch=3), ConfigError, "epoch"),
@@ -82,23 +80,6 @@ def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monke
     with pytest.raises(error) as caught:
         call(tmp_path)
     assert "\n" not in str(caught.value) and value in str(caught.value), str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "value"),
-    [
-        ("--set epochs", "epochs"),
-        ("--predictors nnformer --set dim=3.5", "3.5"),
-        ("--predictors nnformer --space nasbench101 --data t.npz", "nasbench101"),
-        ("--predictors nnformer --data nowhere.npz", "nowhere.npz"),
-        ("--predictors nnformer xgb", "NASLib"),
-    ],
-)
-def test_the_command_reports_them(arguments, value, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "naslib", None)
-    assert benchmark.main(arguments.split()) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.count("\n") == 1 and value in err
 
 
 def test_registrations_that_differ(source_tree):

@@ -77,9 +77,5 @@ def test_search_methods(driven, optimizer):
     assert result["members"] == ["AccuracyPredictor"] * 2
 
 
-def test_benchmark(driven):
-    result = driven["benchmark"]
-    assert set(result["results"]) == {"nnformer", "gcn"} and not result["failed"]
-    for rows in result["results"].values():
-        assert [(row["seed"], row["train_size"]) for row in rows] == [(0, 20), (1, 20)]
-        assert all(row["one_query_ms"] > 0 and np.isfinite(row["kendalltau"]) for row in rows)
+def test_evaluator_with_a_predictor_of_naslib(driven):
+    assert np.isfinite(driven["gcn"]["kendalltau"])

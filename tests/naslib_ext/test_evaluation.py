@@ -7,7 +7,7 @@ import pytest
 
 from nas_core.errors import DataError
 from nas_core.graph import nasbench201_string
-from naslib_ext.spaces import NASBench201Table, nasbench201_table
+from naslib_ext.evaluation import NASBench201Table, nasbench201_table
 
 OPS = np.array(list(itertools.product(range(5), repeat=6)), np.int8)
 
@@ -25,11 +25,9 @@ def test_files(tmp_path):
     path = tmp_path / "table.npz"
     columns = {name: np.full(10, value, np.float32) for name, value in (("c_val_200", 90), ("c_val_12", 80))}
     np.savez(path, ops=OPS[:10], params=np.arange(10), **columns)
-    api, column = nasbench201_table(path)
-    assert column == "c_val_200"
-    architecture = nasbench201_string(OPS[3])
+    api, architecture = nasbench201_table(path), nasbench201_string(OPS[3])
     assert api["nb201_data"][architecture]["cifar10-valid"]["eval_acc1es"] == [90.0]
-    api, column = nasbench201_table(path, "c_val_12")
-    assert column == "c_val_12" and api["nb201_data"][architecture]["cifar10-valid"]["eval_acc1es"] == [80.0]
+    api = nasbench201_table(path, "c_val_12")
+    assert api["nb201_data"][architecture]["cifar10-valid"]["eval_acc1es"] == [80.0]
     with pytest.raises(DataError, match="15,625"):
         api["nb201_data"][nasbench201_string(OPS[-1])]
