@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_ext.compat import prepare_fairseq
-from fairseq_ext.training_log import training_curves, training_logs
 from nas_core.files.archives import archive_pickle
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.host import Host, Supernet
@@ -20,8 +19,6 @@ class FairseqHost(Host):
 
     name = "fairseq"
     precisions = PRECISIONS
-    training_logs = staticmethod(training_logs)
-    training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
         content = archive_pickle(checkpoint)

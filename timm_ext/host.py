@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +18,11 @@ from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.export.parts import Exportable
 from nas_core.files.archives import archive_pickle
-from nas_core.files.reading import check_regular, read_json
+from nas_core.files.reading import check_regular
 from nas_core.layers import MoSConfig
 from nas_core.models.image.export import image_part
 from nas_core.precision import PRECISIONS, check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.curves import TrainingCurves
 from nas_core.supernet.host import Host, Report, Supernet
 from timm_ext import standalone
 from timm_ext.checkpoint import KEPT, build, read_checkpoint, write_subnet
@@ -255,49 +253,11 @@ def _content(checkpoint: Path) -> bytes:
         return b""
 
 
-_LOSS, _TOP1 = "loss (nats)", "top-1 (%)"
-_SUMMARY = {"train_loss": (_LOSS, "training"), "eval_loss": (_LOSS, "validation"), "eval_top1": (_TOP1, "validation")}
-
-
-def training_curves(log: Path) -> TrainingCurves | None:
-    """Read loss and top-1 over epochs from a log; return None for other files."""
-    curves: dict[str, dict[str, dict[float, float]]] = {}
-
-    def put(panel: str, name: str, epoch: Any, value: Any) -> None:
-        curves.setdefault(panel, {}).setdefault(name, {})[float(epoch) + 1] = float(value)
-
-    try:
-        if log.suffix == ".csv":
-            with log.open(encoding="utf-8", newline="") as lines:
-                for row in csv.DictReader(lines):
-                    for column, (panel, name) in _SUMMARY.items():
-                        if row.get(column):
-                            put(panel, name, row["epoch"], row[column])
-        elif log.suffix == ".json":
-            for record in read_json(log):
-                put(_LOSS, "training", record["epoch"], record["train_loss"])
-                for panel, key in ((_LOSS, "loss"), (_TOP1, "top1")):
-                    put(panel, "validation", record["epoch"], record[key])
-                    for name, metrics in record.get("subnets", {}).items():
-                        put(panel, f"validation, {name}", record["epoch"], metrics[key])
-    except (NasExtError, OSError, csv.Error, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    panels = {
-        panel: {name: (list(values), list(values.values())) for name, values in named.items()}
-        for panel, named in curves.items()
-    }
-    return TrainingCurves(log, "epochs", panels) if panels else None
-
-
 class TimmHost(Host):
     """Host of timm models; a checkpoint is a torch or safetensors file."""
 
     name = "timm"
     precisions = PRECISIONS
-    training_curves = staticmethod(training_curves)
-
-    def training_logs(self, checkpoint: Path) -> list[Path]:
-        return [checkpoint.parent / "metrics.json", checkpoint.parent / "summary.csv"]
 
     @property
     def networks(self) -> Any:

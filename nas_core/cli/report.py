@@ -50,13 +50,6 @@ def searches(
         Path | None,
         typer.Option(help="For several searches: page to write (.html); default: comparison.html in the first folder."),
     ] = None,
-    train_log: Annotated[
-        Path | None,
-        typer.Option(
-            help="For one search: training log of the supernet (of fairseq with --log-format simple or json,"
-            " metrics.json of timm_ext.train, summary.csv of timm); default: a log next to the checkpoint."
-        ),
-    ] = None,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="For one running search: update the page until the search ends, or Ctrl-C."),
@@ -70,8 +63,6 @@ def searches(
     """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
     print the finalists. For several searches, write one page that compares them and print a table.
     """
-    if train_log is not None and len(runs) > 1:
-        raise ConfigError(f"--train-log {train_log} is only for the report of one search; give one folder")
     if (watch or every is not None) and len(runs) > 1:
         raise ConfigError("--watch and --every are only for the report of one search; give one folder")
     if len(runs) > 1:
@@ -79,10 +70,10 @@ def searches(
     elif out is not None:
         raise ConfigError(f"--out {out} is only for several searches; the report of one is written to {runs[0]}")
     else:
-        _search(runs[0], train_log, watch, _EVERY_S if every is None else every)
+        _search(runs[0], watch, _EVERY_S if every is None else every)
 
 
-def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
+def _search(run: Path, watch: bool, every_s: float) -> None:
     from nas_core.report import write_report
     from nas_core.report.run import damaged, finalists_text, read_run
     from nas_core.report.search_page import LONGEST_S, watch_report
@@ -91,7 +82,7 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
         raise ConfigError(f"--every is {every_s:g}; expected seconds above 0 and at most {LONGEST_S}")
     if watch:
         try:
-            watch_report(run, train_log, every_s, typer.echo)
+            watch_report(run, every_s, typer.echo)
         except KeyboardInterrupt:
             typer.echo(f"stopped watching; {run / 'report.html'} is no longer updated", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -100,7 +91,7 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
         with damaged(run):
             typer.echo(finalists_text(search))
     if not watch:
-        typer.echo(f"wrote {write_report(run, train_log, every_s)}")
+        typer.echo(f"wrote {write_report(run, every_s)}")
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:

@@ -118,7 +118,8 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
     data = []
     for index, (name, values) in enumerate(series.items()):
         best = [_finite(value) for value in better.accumulate(np.array(values, float))]
-        data.append({**_line(name, list(range(1, len(best) + 1)), best), "line": {"shape": "hv", **_look(index)}})
+        line = {"shape": "hv", "width": 2, "color": COLOURS[index % len(COLOURS)], "dash": DASHES[index % len(DASHES)]}
+        data.append({**_line(name, list(range(1, len(best) + 1)), best), "line": line})
     return figure(data, "evaluations of this search", y, 400)
 
 
@@ -134,22 +135,8 @@ def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
     return figure(data, x, "", 140 + (12 + 13 * len(series)) * len(names))
 
 
-def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str) -> Figure:
-    """Return a plot of lines ``name -> (x, y)``."""
-    data = [
-        {**_line(name, list(places), [_finite(value) for value in values]), "line": _look(index),
-         "mode": "lines+markers"}
-        for index, (name, (places, values)) in enumerate(series.items())
-    ]  # fmt: skip
-    return figure(data, x, y, 400)
-
-
 def _line(name: str, x: Sequence[Any], y: Sequence[Any]) -> dict[str, Any]:
     return {"type": "scatter", "mode": "lines+markers" if len(x) < 2 else "lines", "name": name, "x": x, "y": y}
-
-
-def _look(index: int) -> dict[str, Any]:
-    return {"width": 2, "color": COLOURS[index % len(COLOURS)], "dash": DASHES[index % len(DASHES)]}
 
 
 def _finite(value: float) -> float | None:

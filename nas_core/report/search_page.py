@@ -45,11 +45,10 @@ _FEWEST = 10
 """Smallest number of evaluations for a rank correlation."""
 
 
-def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
+def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
     """Write ``report.html``, tables and pictures into a run folder; return the page's path.
 
     Args:
-        train_log: training log of the supernet; default: a log next to its checkpoint.
         reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
@@ -72,7 +71,6 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         _add_genes(page, run)
         _add_course(page, run)
         _add_baselines(page, run)
-        _add_training(page, run, None if train_log is None else Path(train_log))
         _add_finalists(page, run, state)
         _write_evaluations(run)
         page.save(run.folder / "report.html")
@@ -81,7 +79,6 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
 
 def watch_report(
     folder: str | Path,
-    train_log: str | Path | None = None,
     every_s: float = 10.0,
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
@@ -104,7 +101,7 @@ def watch_report(
         now = ([(file.st_mtime, file.st_size) for file in files], over)
         if now != last:
             last = now
-            tell(f"wrote {write_report(folder, train_log, every_s)}: {state.state}, {state.counted}")
+            tell(f"wrote {write_report(folder, every_s)}: {state.state}, {state.counted}")
         if over:
             return folder / "report.html"
         sleep(every_s)
@@ -310,7 +307,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
         )
 
 
-# -- baselines, training, finalists ------------------------------------------------------------------------------------
+# -- baselines, finalists ----------------------------------------------------------------------------------------------
 
 
 def baselines_table(run: SearchRun) -> Table:
@@ -337,21 +334,6 @@ def _add_baselines(page: Page, run: SearchRun) -> None:
     if run.given:
         page.heading("Compared with")
         page.table(baselines_table(run))
-
-
-def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:
-    checkpoint = Path(str(run.notes.get("checkpoint") or ""))
-    if log is None and not checkpoint.is_file():
-        return
-    from nas_core.supernet.curves import read_curves  # imports torch and hosts
-
-    curves = read_curves(checkpoint, log)
-    if curves is None:
-        return
-    page.heading("Training of the supernet")
-    for title, series in curves.panels.items():
-        figure = figures.curves(series, curves.over, title)
-        page.plot(figure, f"{title} over the {curves.over} of the supernet's training", f"From {curves.source}.")
 
 
 def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:

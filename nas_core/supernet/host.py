@@ -207,14 +207,6 @@ class Host(Adapter):
         """Return the source and target vocabulary sizes of a data folder, or None if it belongs to another host."""
         return None
 
-    def training_logs(self, checkpoint: Path) -> Sequence[Path]:
-        """Return paths of possible training logs of a checkpoint."""
-        return ()
-
-    def training_curves(self, log: Path) -> Any:
-        """Read a log as :class:`nas_core.supernet.curves.TrainingCurves`, or return None if its format is unknown."""
-        return None
-
     @property
     def networks(self) -> Any:
         """:class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""

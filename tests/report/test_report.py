@@ -10,7 +10,7 @@ import yaml
 from nas_core.cli import main
 from nas_core.report import Page, write_report
 from nas_core.report.comparison import comparison_table
-from nas_core.report.figures import curves
+from nas_core.report.figures import progress
 from nas_core.report.page import Field, Points, Row
 from nas_core.report.run import limit_label, read_run
 from nas_core.report.tables import Column, Table, describe
@@ -124,7 +124,7 @@ def test_page_escapes_everything():
     page.facts({evil: evil})
     page.table(Table([Column("x", evil)], [{"x": evil}]))
     page.image(PNG, evil)
-    page.plot(curves({evil: ([1], [2])}, evil, evil), evil, evil)
+    page.plot(progress({evil: [1.0]}, evil), evil, evil)
     page.points(Points([Field(evil)], [Row(evil, [evil])], evil), heading=evil)
     text = page.render()
     assert evil not in text and "<title>&lt;t&gt;</title>" in text

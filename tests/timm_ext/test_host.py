@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.files.reading import read_json
 from tests.contracts.host import HostContract
-from tests.report.pages import ReadPage
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext import load_model
-from timm_ext.host import HOST, ImageSupernet, training_curves
+from timm_ext.host import HOST, ImageSupernet
 
 
 class TestTimmHost(HostContract):
@@ -106,31 +104,10 @@ def test_checkpoints_of_timms_trainer(tmp_path: Path) -> None:
         supernet.evaluate(SPACE.largest())
 
 
-def test_curves_of_timms_summary(tmp_path: Path) -> None:
-    log = tmp_path / "summary.csv"
-    log.write_text("epoch,train_loss,eval_loss,eval_top1,lr\n0,2.5,2.25,30.5,0.1\n1,1.5,,,0.1\n", encoding="utf-8")
-    curves = training_curves(log)
-    assert curves is not None and curves.over == "epochs"
-    assert curves.panels == {
-        "loss (nats)": {"training": ([1.0, 2.0], [2.5, 1.5]), "validation": ([1.0], [2.25])},
-        "top-1 (%)": {"validation": ([1.0], [30.5])},
-    }
-    (tmp_path / "metrics.json").write_text("[1]", encoding="utf-8")
-    log.write_text("a,b\n1,2\n", encoding="utf-8")
-    assert training_curves(tmp_path / "metrics.json") is training_curves(log) is None  # other programs' files
-
-
-def test_a_search_is_reported_with_units_and_training(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_search_is_reported_with_units(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["search", "--checkpoint", str(run / "best.pt"), "--out", str(tmp_path / "run")]
     assert main([*command, "--strategy", "random", "--set", "evaluations=6", "--finalists", "3"]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "run")]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     assert "loss (nats)" in line and "top-1 (%)" in line
-    page = ReadPage((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
-    panels = {f["layout"]["yaxis"]["title"]["text"]: f for f in page.figures}
-    history = json.loads((run / "metrics.json").read_text())
-    (top1,) = [trace for trace in panels["top-1 (%)"]["data"] if trace["name"] == "validation"]
-    assert (top1["x"], top1["y"]) == ([1.0, 2.0], [record["top1"] for record in history])
