@@ -12,7 +12,6 @@ import typer
 
 from nas_core.errors import ConfigError
 from nas_core.files.writing import write_atomic, write_json
-from nas_core.graph.fingerprints import fingerprints
 from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.predictor import (
     ACCURACY_MODELS,
@@ -103,8 +102,7 @@ def train(
     with only_training(out):
         seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
         quality = _quality(predictor, records.take(held_out))
-        prints = fingerprints(records.graphs.take(learned))
-        predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": prints}
+        predictor.info |= {"reader": reader, "target": target, "held_out": quality}
         predictor.save(out)
         for path in curve_files:
             _draw(predictor.learning_curves, path)

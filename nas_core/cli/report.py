@@ -95,11 +95,12 @@ def _search(run: Path, watch: bool, every_s: float) -> None:
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
+    from nas_core.predictor.files import new_file
     from nas_core.report import write_comparison
     from nas_core.report.comparison import comparison_table
     from nas_core.report.run import damaged, read_run
 
-    page = folders[0] / _COMPARISON if out is None else _new_page(out, force)
+    page = folders[0] / _COMPARISON if out is None else new_file(out, force, [], [".html"])
     with damaged(folders[0].parent):
         typer.echo(comparison_table([read_run(folder) for folder in folders]).text())
         typer.echo(f"wrote {write_comparison(folders, page)}")
@@ -127,79 +128,3 @@ def architecture(
         typer.echo(f"{name}\n{layers_table(architecture).text()}\n")
     write_atomic(picture, content)
     typer.echo(f"wrote {picture}")
-
-
-@app.command("latency", short_help="Write a page about measured and predicted latencies.")
-def latency(
-    data: Annotated[
-        Path,
-        typer.Argument(help="Folder of 'nas-ext latency dataset', or a .jsonl file of 'nas-ext latency collect'."),
-    ],
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            help="Latency model to compare: file written by 'latency train' for a folder, by 'latency fit' for a file."
-        ),
-    ] = None,
-    runtime: Annotated[
-        str | None,
-        typer.Option(help="Runtime, for a folder; default: the model's, otherwise the first one measured."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Page to write (.html); default: report.html in the folder, or FILE.report.html."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
-) -> None:
-    """Write a page about measured latencies: noise, drift, latency against size; with --model also predictions and
-    their errors. Print the tables.
-    """
-    from nas_core.report.measured.latency_page import write_latency_report
-
-    page = data / "report.html" if data.is_dir() else data.with_suffix(".report.html")
-    if out is not None:
-        page = _new_page(out, force, data, *filter(None, [model]))
-    for table in write_latency_report(data, page, model, runtime):
-        typer.echo(f"{table.text()}\n")
-    typer.echo(f"wrote {page}")
-
-
-@app.command("predictor", short_help="Write a page about a predictor's errors for known values.")
-def predictor(
-    model: Annotated[Path, typer.Argument(help="File written by 'nas-ext lab predictor train' (.safetensors).")],
-    data: Annotated[
-        Path, typer.Option(help="Records (.jsonl) with known values, in the format of 'lab predictor train'.")
-    ],
-    reader: Annotated[
-        str | None, typer.Option(help="Graph reader of the architectures; default: as in training.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Field of the known value; default: as in training.")] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(help="Field for grouping; default: family, group or benchmark if all records have it."),
-    ] = None,
-    lower_is_better: Annotated[
-        bool, typer.Option("--lower-is-better", help="Smaller values are better, such as losses.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Page to write (.html); default: MODEL.report.html.")] = None,
-    device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1, mps.")] = "cpu",
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
-) -> None:
-    """Write a page about a predictor's errors for known values: ranks, errors by group, coverage of prediction
-    intervals, largest errors and best predictions. Print the table of errors.
-    """
-    from nas_core.report.measured.evaluation import evaluate_records
-    from nas_core.report.measured.predictor_page import write_predictor_report
-
-    page = model.with_suffix(".report.html") if out is None else _new_page(out, force, data, model)
-    records = evaluate_records(
-        model, data, reader=reader, target=target, by=by, lower_is_better=lower_is_better, device=device
-    )
-    typer.echo(f"{write_predictor_report(records, page).text()}\n")
-    typer.echo(f"wrote {page}")
-
-
-def _new_page(out: Path, force: bool, *inputs: Path) -> Path:
-    from nas_core.predictor.files import new_file
-
-    return new_file(out, force, inputs, [".html"])

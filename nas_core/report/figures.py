@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -33,9 +33,7 @@ class Cloud:
     """Labelled points of finalists."""
 
 
-def figure(
-    data: Sequence[Mapping[str, Any]], x: str, y: str, height: int = 440, log_x: bool = False, log_y: bool = False
-) -> Figure:
+def figure(data: Sequence[Mapping[str, Any]], x: str, y: str, height: int) -> Figure:
     """Return a plotly figure with titled axes."""
     axis = {"gridcolor": "rgba(128,136,146,0.25)", "linecolor": _GREY, "zeroline": False, "automargin": True}
     layout = {
@@ -43,22 +41,10 @@ def figure(
         "margin": {"l": 60, "r": 20, "t": 40, "b": 50},
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         "hovermode": "closest",
-        "xaxis": {**axis, "title": {"text": _escaped(x)}, "type": "log" if log_x else "-"},
-        "yaxis": {**axis, "title": {"text": _escaped(y)}, "type": "log" if log_y else "-"},
+        "xaxis": {**axis, "title": {"text": _escaped(x)}},
+        "yaxis": {**axis, "title": {"text": _escaped(y)}},
     }
     return {"data": [{**trace, "name": _escaped(trace["name"])} for trace in data], "layout": layout}
-
-
-def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
-    """Return a trace of points with row indices ``numbers``; ``index`` determines colour and symbol."""
-    marker = {
-        "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
-    }  # fmt: skip
-    heights = [value if isinstance(value, str) else float(value) for value in y]
-    return {
-        "type": "scatter", "mode": "markers", "name": f"{name} ({len(numbers)})", "marker": marker,
-        "x": [float(value) for value in x], "y": heights, "customdata": [int(number) for number in numbers],
-    }  # fmt: skip
 
 
 def fronts(
@@ -74,7 +60,14 @@ def fronts(
     Args:
         own_fronts: draw a Pareto front for each cloud.
     """
-    data: list[dict[str, Any]] = [cloud(c.name, c.x, c.y, c.numbers, i) for i, c in enumerate(clouds)]
+    data: list[dict[str, Any]] = []
+    for index, c in enumerate(clouds):
+        marker = {"size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)],
+                  "symbol": SYMBOLS[index % len(SYMBOLS)]}  # fmt: skip
+        data.append(
+            {"type": "scatter", "mode": "markers", "name": f"{c.name} ({len(c.numbers)})", "marker": marker,
+             "x": list(c.x), "y": list(c.y), "customdata": list(c.numbers)}
+        )  # fmt: skip
     for index, group in enumerate([[c] for c in clouds] if own_fronts else [list(clouds)]):
         numbers = {(a, b): n for c in group for a, b, n in zip(c.x, c.y, c.numbers, strict=True)}
         front = pareto_front(list(numbers), maximised)

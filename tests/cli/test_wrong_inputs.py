@@ -137,8 +137,6 @@ WRONG = [
     ("report {i}/no", "no"),
     ("report {i}/run --out {o}/x.html", "x.html"),
     ("report architecture {i}/a.json --out {i}/a.json", "a.json"),
-    ("report latency {i}/measured.jsonl --out {o}/x.txt", "x.txt"),
-    ("report predictor {i}/predictor.safetensors --data {i}/graphs.jsonl --out {o}/x.txt", "x.txt"),
     ("lab study gapp --checkpoint {i}/a.json --out {o}/x", "gapp"),
 ]
 

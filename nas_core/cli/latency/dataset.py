@@ -25,7 +25,14 @@ from nas_core.latency.by_graph.published.collect import (
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
 from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs
+from nas_core.report.tables import Column, Table
 
+_FAMILY_COLUMNS = (
+    Column("family", "family"),
+    Column("networks", "networks", "d"),
+    Column("skipped", "skipped", "d"),
+    Column("median", "median ms", ".2f"),
+)
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
 _HELP = """Measure random networks of many families, or read latencies that timm published. The same command resumes; a
 larger --networks adds more. A reference network is measured in between to correct for clock drift."""
@@ -90,12 +97,17 @@ def _dataset(
 
 
 def _print_families(dataset: NetworkSet) -> None:
-    from nas_core.report.measured.collection import read_collection
-    from nas_core.report.measured.latency_page import family_table
-
     good = [row for row in dataset.rows if "error" not in row]
+    skipped = Counter(row["family"] for row in dataset.rows if "error" in row)
     for runtime in dataset.reference_ms if good else ():
-        typer.echo(f"{runtime}\n{family_table(read_collection(dataset.path, runtime)).text()}")
+        times: dict[str, list[float]] = {row["family"]: [] for row in dataset.rows}
+        for row in good:
+            times[row["family"]].append(row["measured"][runtime]["corrected_ms"])
+        rows = [
+            {"family": family, "networks": len(ms), "skipped": skipped[family], "median": np.median(ms) if ms else None}
+            for family, ms in times.items()
+        ]
+        typer.echo(f"{runtime}\n{Table(_FAMILY_COLUMNS, rows).text()}")
     if seconds := sum(row["seconds"] for row in good):
         typer.echo(f"{len(good) / seconds * 3600:.0f} networks per hour")
 

@@ -11,7 +11,6 @@ import typer
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION, usual_sizes
-from nas_core.graph.fingerprints import fingerprints
 from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
@@ -168,9 +167,7 @@ def predict(
 
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> GraphLatencyModel:
     with training_bar(f"training {model.name}") as progress:
-        model.fit(networks, seed=seed, progress=progress)
-    model.info["learned"] = fingerprints(networks.graphs)
-    return model
+        return model.fit(networks, seed=seed, progress=progress)
 
 
 def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...] | int]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.files.journal import append_jsonl
 from nas_core.files.reading import read_bytes
-from nas_core.graph.fingerprints import fingerprint
 from nas_core.latency.journal import check_conditions, read_journal
 from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import Measurement, is_positive
@@ -65,9 +64,6 @@ class LatencyData:
 
     def take(self, index: NDArray[Any]) -> LatencyData:
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
-
-    def fingerprints(self) -> list[str]:
-        return [fingerprint(row) for row in self.inputs]
 
 
 @dataclass

@@ -99,7 +99,6 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
     model.info = {
         **data.info,
         "measurements": len(data),
-        "learned": data.fingerprints(),
         "metrics": raw.to_dict(),
         "metrics_without_drift": None if clean is None else clean.to_dict(),
     }

@@ -141,14 +141,6 @@ def _is_valid(row: Mapping[str, Any], runtimes: Iterable[str]) -> bool:
     return "settings" in row and all(isinstance(text, str) for text in texts) and all(map(is_positive, values))
 
 
-def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
-    """Return the latest repeated measurement of each network by name, in the form of ``measured`` in a row."""
-    path = dataset.path / AGAIN
-    names = {row["name"] for row in dataset.rows if "error" not in row}
-    lines = read_jsonl(path) if path.exists() else []
-    return {line["name"]: line["measured"][runtime] for line in lines if line["name"] in names}
-
-
 def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
     """Read the networks of a folder of ``nas-ext latency dataset`` in the order of measurement.
 

@@ -1,1 +1,0 @@
-"""HTML pages of measurements and of predictions for them."""
