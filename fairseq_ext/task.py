@@ -22,7 +22,6 @@ from fairseq_ext.data import options_of
 from fairseq_ext.language import LanguageModel
 from fairseq_ext.masked_lm import MaskedLMModel
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.supernet_model import SupernetModel
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
@@ -30,7 +29,6 @@ from nas_core.options import check_ranges
 from nas_core.space import Architecture
 from nas_core.supernet.holder import SubnetHolder
 from nas_core.supernet.sampling import sandwich, validation_set
-from nas_core.supernet.stability import Stability, StabilityConfig
 
 logger = logging.getLogger(__name__)
 
@@ -58,21 +56,6 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
         default=2,
         metadata={"help": "number of validated random subnets, in addition to the smallest and the largest"},
     )
-    stability_architectures: int = field(
-        default=0,
-        metadata={
-            "help": "number of subnets (RankNAS: 100 to 200) whose ranking by validation loss ends training when it is"
-            " stable; 0: no such ranking"
-        },
-    )
-    stability_tau: float = field(
-        default=0.9,
-        metadata={"help": "stop when Kendall's tau between the rankings of two validations is above this value"},
-    )
-    stability_patience: int = field(
-        default=5,
-        metadata={"help": "stop when Kendall's tau has risen in more than this number of consecutive validations"},
-    )
     select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
         default="mean",
         metadata={
@@ -96,7 +79,6 @@ class SupernetTask:
     model_type: ClassVar[type[SupernetModel[Any]]]
     plain: ClassVar[str]
     """Name of fairseq's task."""
-    ranking: Ranking | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -122,14 +104,7 @@ class SupernetTask:
                     f"--task supernet_{self.plain} needs --arch {self.model_type.trained_by}; give --task {self.plain}"
                     " for other models"
                 )
-            check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
-            if self.cfg.stability_architectures:
-                settings = StabilityConfig(
-                    architectures=self.cfg.stability_architectures,
-                    tau=self.cfg.stability_tau,
-                    patience=self.cfg.stability_patience,
-                )
-                self.ranking = Ranking(Stability(model.space, settings))
+            check_ranges(self.cfg, {"valid_random": Range(0)})
         names = ", ".join(self.validated(model))
         logger.info("validation evaluates the subnets %s; 'loss' is their %s", names, self.cfg.select_checkpoint)
         if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
@@ -140,14 +115,6 @@ class SupernetTask:
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
         self._subnets = {}
-        if self.ranking:
-            self.ranking.forget()
-
-    def begin_epoch(self, epoch: int, model: Any) -> None:
-        super().begin_epoch(epoch, model)  # type: ignore[misc]
-        if self.ranking:
-            stop_when_stable(self.ranking)
-            self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
         """Return the architectures to validate, by name."""
@@ -199,20 +166,14 @@ class SupernetTask:
                     self._subnets[architecture] = supernet.select(architecture)
             with supernet.running(architecture, self._subnets[architecture]):
                 loss, size, outputs[name] = step(sample, model, criterion)
-        combined = _combine(outputs, self.cfg.select_checkpoint)
-        for name, architecture in self.ranking.architectures().items() if self.ranking else ():
-            model.eval()
-            with supernet.using(architecture, freeze=True):
-                combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
-        return loss, size, combined
+        return loss, size, _combine(outputs, self.cfg.select_checkpoint)
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
-        if self.ranking:
-            self.ranking.add(logging_outputs)
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
         for key in sorted({key for log in logging_outputs for key in log if key.startswith(_SUBNET)}):
-            mean = sum(exact(log.get(key, 0)) for log in logging_outputs) / max(total, 1)
+            losses = (log.get(key, 0) for log in logging_outputs)
+            mean = sum(loss.double() if torch.is_tensor(loss) else float(loss) for loss in losses) / max(total, 1)
             metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", mean / math.log(2), total, round=3)
 
 

@@ -20,7 +20,7 @@ _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
     **DISTILLATION_RANGES,
     **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
-    **dict.fromkeys(("val_count", "train_count", "valid_random", "stability_architectures", "img_size"), Range(0)),
+    **dict.fromkeys(("val_count", "train_count", "valid_random", "img_size"), Range(0)),
     **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers", "keep_every"), Range(0)),
     **dict.fromkeys(("min_lr", "warmup_lr", "weight_decay", "clip_grad"), Range(0)),
     **dict.fromkeys(("mixup", "cutmix", "color_jitter"), Range(0)),
@@ -83,13 +83,6 @@ class TrainConfig:
     """number of classes stored in --teacher-cache, the most probable ones; 0: all"""
     valid_random: int = 2
     """number of validated random subnets, in addition to the smallest and the largest"""
-    stability_architectures: int = 0
-    """number of subnets (RankNAS: 100 to 200) whose ranking by validation loss ends training when it is stable; 0:
-    train all epochs"""
-    stability_tau: float = 0.9
-    """stop when Kendall's tau between the rankings of two epochs is above this value"""
-    stability_patience: int = 5
-    """stop when Kendall's tau has risen in more than this number of consecutive epochs"""
     epochs: int = 30
     """number of epochs"""
     updates: int = 0

@@ -16,7 +16,7 @@ from timm_ext.data import has_training_images, is_training_data, validation_data
 from timm_ext.options import TrainConfig
 
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
-_DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
+_DROPPED = ("mos", "sampling", "valid_random", "teacher", "distill_")
 
 
 class Origin(NamedTuple):

@@ -27,7 +27,6 @@ from nas_core.files.writing import write_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
-from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.building import (
     Passes,
     build_model,
@@ -100,15 +99,11 @@ class Trainer:
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
         self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers)
-        self.stability = None
-        if config.stability_architectures:
-            settings = {name: getattr(config, f"stability_{name}") for name in ("architectures", "tau", "patience")}
-            self.stability = Stability(self.model.space, StabilityConfig(**settings, seed=config.seed))
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
 
     def run(self) -> dict[str, Any]:
-        """Train until the last update or a stable ranking of subnets; return the metrics of the best epoch."""
+        """Train until the last update; return the metrics of the best epoch."""
         self.resume()
         config = self.config
         validation = validation_data(config.data, config.val_data, config.val_count)
@@ -119,7 +114,7 @@ class Trainer:
                 self.distillation.check(self.epoch)
         if self.workers.first:
             write_json(self.folder / "settings.json", asdict(self.config))
-        while self.epoch < self.epochs and not (self.stability and self.stability.stable):
+        while self.epoch < self.epochs:
             loss = self.train_epoch()
             record = {"epoch": self.epoch, "train_loss": loss, **self.validate()}
             better = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
@@ -200,27 +195,18 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Validate several subnets; return their mean ``loss`` and ``top1``, those of each, and ``stability_tau``.
-
-        ``stability_tau`` is Kendall's tau between the subnets' losses in this and the previous validation.
-        """
+        """Validate several subnets; return their mean ``loss`` and ``top1``, and those of each."""
         validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
-        ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}
         images = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])
         batches = ()
         if len(images):
             batches = make_loader(self.config, self.model, images, training=False, workers=self.workers)
-        architectures = {**validated, **ranked}
         metrics = evaluate(
-            self.models[-1], batches, architectures, self.device, self.config.precision, sums=self.workers.sums
+            self.models[-1], batches, validated, self.device, self.config.precision, sums=self.workers.sums
         )
         record: dict[str, Any] = {
             key: float(np.mean([metrics[name][key] for name in validated])) for key in ("loss", "top1")
         }
-        with self.workers.together():
-            tau = self.stability.update([metrics[name]["loss"] for name in ranked]) if self.stability else None
-        if tau is not None:
-            record["stability_tau"] = tau
         if len(validated) > 1:
             record["subnets"] = {name: metrics[name] for name in validated}
         return record
@@ -228,8 +214,6 @@ class Trainer:
     def save(self, path: Path, updates: int | None = None) -> None:
         """Write a checkpoint; ``updates`` is the number of updates so far, by default of the completed epochs."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
-        if self.stability:
-            more["stability"] = self.stability.state_dict()
         save_checkpoint(
             path,
             self.model,
@@ -263,8 +247,6 @@ class Trainer:
             load_weights(self.average.module, state, path, ema=True)
         self.optimizer.load_state_dict(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])
-        if self.stability:
-            self.stability.load_state_dict(state["stability"])
         self.epoch, self.history = state["epoch"], state["history"]
 
     def _check_settings(self, state: Mapping[str, Any]) -> None:
@@ -285,7 +267,6 @@ class Trainer:
 def _line(record: Mapping[str, Any]) -> str:
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
-    parts += [f"Kendall's tau {record['stability_tau']:.3f}"] if "stability_tau" in record else []
     return ", ".join(parts)
 
 

@@ -1,8 +1,7 @@
-"""The subnet in use, draws of updates and validations, and the stability of rankings."""
+"""The subnet in use, and draws of updates and validations."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +11,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.errors import NasExtError, UnknownChoiceError
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet import sandwich
 from nas_core.supernet.holder import SubnetHolder
 from nas_core.supernet.sampling import DRAWS, draw, validation_set
-from nas_core.supernet.stability import Stability, StabilityConfig
 
 SPACE = get_space("hat_small")
 WIDTHS = SearchSpace("width", [Choice.make("width", list(range(1, 33)))])
@@ -109,59 +107,11 @@ def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() 
     assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
 
 
-def stability(count: int = 40, **settings: Any) -> Stability:
-    return Stability(SPACE, StabilityConfig(architectures=count, **settings))
-
-
-def test_it_stops_when_the_ranking_settles() -> None:
-    """Losses fall, and the noise between subnets with them: tau grows, and stops training above the threshold."""
-    rng = np.random.default_rng(0)
-    truth = rng.normal(size=40)
-    stop = stability(tau=0.9, patience=100)
-    taus = []
-    for epoch in range(30):
-        tau = stop.update(10 / (epoch + 1) + truth + rng.normal(size=40) * 2.0**-epoch)
-        assert (tau is None) == (epoch == 0)
-        taus.append(tau)
-        if stop.stable:
-            break
-    assert 3 < epoch < 29 and stop.taus == taus[1:]
-    assert stop.taus[-1] > 0.9 >= max(stop.taus[:-1])
-
-
-def test_it_stops_when_tau_has_risen_often_enough_in_a_row() -> None:
-    stop = stability(tau=1.0, patience=2)
-    for taus, rises, stable in (
-        ([], 0, False),
-        ([0.1], 0, False),
-        ([0.1, 0.2, 0.3], 2, False),
-        ([0.1, 0.2, 0.3, 0.3], 0, False),
-        ([0.5, 0.1, 0.2, 0.3, 0.4], 3, True),
-    ):
-        stop.taus = taus
-        assert (stop.rises, stop.stable) == (rises, stable)
-
-
-def test_the_state_is_plain_and_continues() -> None:
-    rng = np.random.default_rng(1)
-    first, other = stability(5), stability(5)
-    for _ in range(3):
-        first.update(rng.normal(size=5))
-    other.load_state_dict(json.loads(json.dumps(first.state_dict())))
-    losses = rng.normal(size=5)
-    assert other.update(losses) == first.update(losses)
-    assert other.taus == first.taus
-
-
 @pytest.mark.parametrize(
     ("call", "error", "value"),
     [
         (lambda: draw(SPACE, 0, how="genes"), UnknownChoiceError, "'genes'"),
         (lambda: sandwich(SPACE, SPACE.largest(), "hats"), UnknownChoiceError, "'hats'"),
-        (lambda: Stability(SearchSpace.of(SPACE.smallest(), SPACE)), ConfigError, "one architecture"),
-        (lambda: StabilityConfig(tau=1.5), ConfigError, "1.5"),
-        (lambda: stability(3).update([1.0, 2.0, np.nan]), DataError, "1 of 3 losses"),
-        (lambda: stability(6).load_state_dict({"losses": [1.0], "taus": []}), DataError, "1 losses"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:

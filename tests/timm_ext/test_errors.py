@@ -164,7 +164,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (trainer(opt="adamm"), ConfigError, "--opt adamm"),
     (trainer(sched="plateau"), ConfigError, "--sched plateau"),
     (trainer(torchcompile="inductor"), ConfigError, "--torchcompile"),
-    (lambda f: f.trainer(stability_architectures=9, subnet=str(f.root / "A.json")), ConfigError, "one architecture"),
     (trainer(mos_router_hidden=16), ConfigError, "--mos-router-hidden"),
     (lambda f: f.trainer(mos="layer", mos_experts=3, subnet=str(f.root / "A.json")), ConfigError, "--mos-experts"),
     (lambda f: build_model(config(f.npz, f.root / "r", mos="neuron", mos_experts=0), 2), ConfigError, "experts 0"),

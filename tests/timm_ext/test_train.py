@@ -41,7 +41,7 @@ def test_options_become_settings() -> None:
     "changes",
     [
         {"updates": 5, "warmup_updates": 2, "opt_betas": (0.5, 0.6), "decay_all": True},
-        {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, "stability_architectures": 5, "stability_tau": 1.0, **ROUGH},
+        {"ema": 0.9, "mos": "layer", "clip_grad": 1.0, **ROUGH},
     ],
     ids=["updates", "epochs"],
 )
@@ -65,19 +65,6 @@ def test_an_interrupted_run_continues_with_the_same_results(
     for key in ("state_dict", "state_dict_ema") if "ema" in changes else ("state_dict",):
         parts = weights(tmp_path / "parts", key)
         assert all(torch.equal(tensor, parts[name]) for name, tensor in weights(tmp_path / "whole", key).items())
-
-
-def test_training_stops_when_the_ranking_of_subnets_is_stable(npz: Path, tmp_path: Path) -> None:
-    ranked = {"stability_architectures": 12, "stability_tau": 0.01, "stability_patience": 50, "valid_random": 0}
-    ranked["epochs"] = 4
-    never = train(npz, tmp_path / "never", **{**ranked, "stability_tau": 1.0})
-    taus = [record.get("stability_tau") for record in never.history]
-    assert len(taus) == 4 and taus[0] is None
-    stop = next(epoch for epoch, tau in enumerate(taus) if tau is not None and tau > 0.01)
-    stopped = train(npz, tmp_path / "stopped", **ranked)
-    assert stopped.history == never.history[: stop + 1] and stop < 3
-    repeated = train(npz, tmp_path / "stopped", **ranked)
-    assert (repeated.epoch, repeated.history) == (stopped.epoch, stopped.history)  # it stays stopped
 
 
 def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path, tmp_path: Path) -> None:

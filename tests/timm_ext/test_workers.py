@@ -21,7 +21,7 @@ from timm_ext.checkpoint import read_checkpoint
 TASKS: dict[str, tuple[dict[str, Any], int]] = {
     "sandwich": ({"sampling": "sandwich", "mos": "layer", "opt": "sgd", "ema": 0.9, "clip_grad": 0.5}, 0),
     "neuron": ({"mos": "neuron", "opt": "sgd", "grad_accum_steps": 2}, 0),
-    "resumed": ({"seed": 3, "stability_architectures": 4, "stability_tau": 1.0}, 4),
+    "resumed": ({"seed": 3}, 4),
 }
 """Changed settings, and the update before which the run is interrupted."""
 

@@ -53,7 +53,7 @@ NAMED: dict[tuple[str, str], dict[str, Any]] = {
     ("mformer_wmt14_en_de", "retrain"): MFORMER | LAST_TEN,
     ("mformer_wmt14_en_de", "published"): MFORMER | LAST_TEN,
     ("mformer_wmt14_en_de", "translate"): WMT,
-    ("ranknas_wmt14_en_de", "supernet"): RANKNAS | SINGLE | {"stability_architectures": 200, "stability_patience": 5},
+    ("ranknas_wmt14_en_de", "supernet"): RANKNAS | SINGLE,
     ("ranknas_wmt14_en_de", "retrain"): RANKNAS | LAST_TEN,
     ("ranknas_wmt14_en_de", "translate"): WMT,
 }

@@ -60,8 +60,7 @@ def test_two_updates(name: str, step: str, corpus: Path, tmp_path: Path) -> None
     drop = "--finetune-from-model"  # what an earlier step would have made
     if drop in rest:
         del rest[rest.index(drop) : rest.index(drop) + 2]
-    small = [*SMALL, "--stability-architectures", 4] if "--stability-architectures" in rest else SMALL
-    done = run(program.removeprefix("fairseq-"), *rest, *small, "--search-space", tmp_path / "space.yml",
+    done = run(program.removeprefix("fairseq-"), *rest, *SMALL, "--search-space", tmp_path / "space.yml",
                "--max-update", 2, "--validate-interval", 1, "--save-interval", 1)  # fmt: skip
     assert done.code == 0, done.err
     rates = [stats["train_lr"] for stats in done.stats("train")] or [stats["lr"] for stats in done.stats("train_inner")]

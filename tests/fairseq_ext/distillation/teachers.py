@@ -56,7 +56,7 @@ def as_distilled(path: Path, name: str) -> None:
     content = torch.load(path, weights_only=True)
     content["cfg"]["criterion"] = {**(content["cfg"]["criterion"] or {}), "_name": name, **GONE}
     vars(content["cfg"]["model"]).update(criterion=name, **GONE)
-    content["cfg"]["task"]["stability_tau"] = 0.9
+    content["cfg"]["task"]["valid_random"] = 2
     torch.save(content, path)
 
 
@@ -64,4 +64,4 @@ def left_of_teacher(path: Path) -> tuple[str, set[str]]:
     """The criterion of a checkpoint, and what its settings still have of a teacher and of a supernet's training."""
     groups = torch.load(path, weights_only=True)["cfg"]
     names = {*groups["criterion"], *getattr(groups["model"], "__dict__", groups["model"])} & set(GONE)
-    return groups["criterion"]["_name"], names | ({*groups["task"]} & {"stability_tau", "supernet_sampling"})
+    return groups["criterion"]["_name"], names | ({*groups["task"]} & {"valid_random", "supernet_sampling"})
