@@ -2,10 +2,10 @@
 
 ``python -m benchmarks search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
 supernet is one of ``translation_quality``. Strategies are random search, HAT's evolution (3,750 proposals), and
-RankNAS: with boosted trees (on the five genes most important for the loss, on these and the five most important for the
-latency, and on all genes) and with its default, a Gaussian process. All share one cache of evaluations below DIR, from
-which the same command resumes; each is charged for the evaluations that it needs alone. The result also has the number
-of evaluations to reach the final loss of evolution. ``--table FILE`` prints a result.
+RankNAS: with boosted trees (on the five genes most important for the loss and the five most important for the latency,
+and on all genes) and with its default, a Gaussian process. All share one cache of evaluations below DIR, from which the
+same command resumes; each is charged for the evaluations that it needs alone. The result also has the number of
+evaluations to reach the final loss of evolution. ``--table FILE`` prints a result.
 """
 
 from __future__ import annotations
@@ -48,9 +48,6 @@ EVOLUTION = "hat evolution"
 STRATEGIES: Mapping[str, Make] = {
     "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
     EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
-    "ranknas, five genes by loss": lambda space, limits, seed: RankNAS(
-        space, limits, replace(RANKNAS, prune_by="metric"), seed=seed
-    ),
     "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
         space, limits, RANKNAS, seed=seed
     ),

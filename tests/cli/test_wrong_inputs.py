@@ -56,7 +56,7 @@ WRONG = [
     (f"{SEARCH} --set ranker=boosted", "ranker"),
     (f"{SEARCH} --strategy evolutoin", "evolutoin"),
     (f"{RANKNAS} --set samples=1", "samples is 1"),
-    (f"{RANKNAS} --set prune_by=loss", "loss"),
+    (f"{RANKNAS} --set ranker=loss", "loss"),
     ("search --checkpoint {i}/no.pt --out {o}/run", "no.pt"),
     (f"{SEARCH} --latency-model {{i}}/no.json", "no.json"),
     (f"{SEARCH} --limit cache_mb=1 --workload beams=4", "beams"),

@@ -93,7 +93,7 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: config_of("hypervolume", {"evaluations": 20}, 12), ConfigError, "12, also sets evaluations"),
     (lambda _: config_of("multi-objective", {"mutations": 0, "crossovers": 0}), ConfigError, "0"),
     (lambda _: config_of("ranknas", {"keep_genes": -1}), ConfigError, "-1"),
-    (lambda _: config_of("ranknas", {"prune_by": "tau"}), NasExtError, "'tau'"),
+    (lambda _: config_of("ranknas", {"ranker": "tau"}), NasExtError, "'tau'"),
     (lambda _: RankNASConfig(mutation_prob=1.5), ConfigError, "1.5"),
     (lambda _: config_of("annealing", {}), NasExtError, "'annealing'"),
     (lambda _: STRATEGIES.get("ranknas").create(TINY, [], config_of("ranknas", {"ranker": "nn-former"}), ["loss"]),

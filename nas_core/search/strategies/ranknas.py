@@ -12,7 +12,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -42,7 +42,6 @@ Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau|, largest first."""
 
 
-PRUNE_BY = ("metric-and-limits", "metric")
 RANKERS = ("gaussian-process", "boosted", "nn-former")
 
 _RANGES = {
@@ -69,9 +68,8 @@ class RankNASConfig:
     per_ranking: int = 5
     """Architectures that are evaluated after each ranking."""
     keep_genes: int = 0
-    """Number of most important genes to search per metric, the others are fixed; 0 searches all."""
-    prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
-    """Metrics for importance: also the limited ones, or only the minimised one."""
+    """Number of most important genes to search for the minimised and for each limited metric, the others are fixed; 0
+    searches all."""
     candidates: int = 2000
     """Number of random architectures at the start of evolution in the ranking."""
     generations: int = 20
@@ -144,9 +142,6 @@ class RankNAS(Strategy):
         per_ranking = min(RankNASConfig.per_ranking, rest)
         return {"samples": evaluations - rest, "per_ranking": per_ranking, "rankings": rest // per_ranking}
 
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
-
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
 
@@ -156,18 +151,12 @@ class RankNAS(Strategy):
         names = [choice.name for choice in self.space.choices]
         if not self.importance or not self._prunes:
             return names
-        metrics = self.importance if self._limits_count else [self.metric]
-        searched = most_important(self.importance, self.config.keep_genes, metrics) | self.space.slots.depth_genes
+        searched = most_important(self.importance, self.config.keep_genes) | self.space.slots.depth_genes
         return [name for name in names if name in searched]
 
     @property
     def _prunes(self) -> bool:
         return 0 < self.config.keep_genes < len(self.space.choices)
-
-    @property
-    def _limits_count(self) -> bool:
-        limited = self.config.keep_genes > 0 and bool(self.proposals.constraints)
-        return limited and self.config.prune_by == PRUNE_BY[0]
 
     def _propose(self) -> Rows | None:
         if self.generation == 0:
@@ -186,7 +175,7 @@ class RankNAS(Strategy):
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
     ) -> Callable[[Rows], Rows]:
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
-        if self._limits_count and self._prunes and not limits:  # predictions stay the same
+        if self._prunes and not limits:  # predictions stay the same
             others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
             limits = limit_importance(self.space, others, self.seed)
         self.importance = {self.metric: importance_of(self.space, rows, values), **limits}
@@ -281,7 +270,7 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
     return importance
 
 
-def most_important(importance: Importance, keep: int, metrics: Iterable[str]) -> set[str]:
+def most_important(importance: Importance, keep: int) -> set[str]:
     """Return the ``keep`` most important genes of each metric."""
-    tops = [list(importance.get(metric, {}).items())[:keep] for metric in metrics]
+    tops = [list(genes.items())[:keep] for genes in importance.values()]
     return {gene for top in tops for gene, tau in top if tau > LEAST}
