@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.files.writing import write_atomic, write_json
 from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.predictor import (
     ACCURACY_MODELS,
@@ -38,7 +35,6 @@ from nas_core.predictor.progress import member_file
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import list_recipes
 from nas_core.predictor.targets import checked_levels
-from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
@@ -54,7 +50,6 @@ _PROXY = "Zero-cost proxy in the field 'proxies' of each record, an additional i
 _QUANTILE = "Quantile to predict, such as 0.9; repeatable."
 _DEVICE = "Device: cpu, cuda, cuda:1, mps."
 _UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
-_CURVES = (".json", ".png")
 _FORCE = "Replace existing output files."
 
 
@@ -75,14 +70,10 @@ def train(
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
     proxy: Annotated[list[str] | None, typer.Option(help=_PROXY)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
-    curve: Annotated[Path | None, typer.Option(help="Learning curve to write: .json, or .png and .json.")] = None,
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
     """Train a predictor and evaluate it on held-out records; after an interruption, the same command resumes."""
     new_file(out, force, [data], [".safetensors"])
-    curve_files = [] if curve is None else [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
-    for path in curve_files:
-        new_file(path, force, [data], _CURVES)
     named = {"recipe": recipe, "members": members, "epochs": epochs}
     settable = ACCURACY_MODELS.get(model).setting_types()
     for name, value in named.items():
@@ -94,8 +85,6 @@ def train(
     options = [f"{name}={value}" for name, value in named.items() if value is not None]
     changes = parsed_accuracy_settings(model, [*(settings or []), *options])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
-    if curve is not None and not predictor.networks:
-        raise ConfigError(f"{predictor.title!r} has no learning curve; leave out --curve")
     records = read_records(data, None if reader is None else reader_for(reader), target, proxy or ())
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
@@ -104,8 +93,6 @@ def train(
         quality = _quality(predictor, records.take(held_out))
         predictor.info |= {"reader": reader, "target": target, "held_out": quality}
         predictor.save(out)
-        for path in curve_files:
-            _draw(predictor.learning_curves, path)
     _print_quality(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
@@ -160,23 +147,6 @@ def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> flo
         typer.echo(f"interrupted; the same command {state}", err=True)
         raise
     return time.perf_counter() - start
-
-
-def _draw(learning_curves: Sequence[Sequence[float]], path: Path) -> None:
-    if path.suffix == ".json":
-        losses = [loss for losses in learning_curves for loss in losses]
-        steps = list(range(1, len(losses) + 1))
-        write_json(path, {"members": len(learning_curves), "step": steps, "loss": losses})
-        return
-    series = {f"network {number}": _thinned(losses) for number, losses in enumerate(learning_curves, 1)}
-    write_atomic(path, curves(series, "step", "training loss", log=True))
-
-
-def _thinned(losses: Sequence[float], points: int = 60) -> tuple[list[float], list[float]]:
-    """Return steps and losses, averaged over at most ``points`` equal parts."""
-    parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
-    values = np.array(losses)
-    return [float(part.mean()) + 1 for part in parts], [float(values[part].mean()) for part in parts]
 
 
 def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:

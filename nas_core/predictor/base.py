@@ -55,8 +55,6 @@ class AccuracyModel(Configured, ABC):
     called = "accuracy model"
     seed: int
     unseen: str
-    learning_curves: tuple[list[float], ...] = ()
-    """Loss of each training step of each neural network in the last fit; not saved."""
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)
@@ -105,10 +103,6 @@ class AccuracyModel(Configured, ABC):
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
         """Adapt settings to all graphs that a later fit or prediction uses; return the changed settings."""
         return {}
-
-    @property
-    def networks(self) -> int:
-        return 0
 
     def facts(self) -> dict[str, Any]:
         return {}

@@ -193,10 +193,6 @@ class NNFormerPredictor(AccuracyModel):
         return needed
 
     @property
-    def networks(self) -> int:
-        return self._given.members
-
-    @property
     def has_std(self) -> bool:
         recipe = self._given
         kinds = (recipe.processes > 0) + (recipe.trees > 0) if recipe.statistics else 0
@@ -215,13 +211,13 @@ class NNFormerPredictor(AccuracyModel):
         return self.recipe.mixture
 
     def facts(self) -> dict[str, Any]:
-        if not self.networks:
+        if not self._given.members:
             return {}
         precision = chosen_precision(self._given.train.precision, self.device)
         return {"precision": precision, "device": device_name(self.device)}
 
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        if self.networks:
+        if self._given.members:
             check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
         full_recipe = self._given.replaced(needed_by(graphs, self._given, self._added_nodes))
         recipe = full_recipe.adapted(len(graphs))
@@ -245,18 +241,17 @@ class NNFormerPredictor(AccuracyModel):
                 )
             else:
                 statistics = StatisticsModel.fit(graphs, learned, *members, self.seed, prior, scale)
-        models, curves = [], []
+        models = []
         with own_streams(device=self.device):
             for i in range(recipe.members):
                 rows = np.flatnonzero(fold != i)
                 trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
                 models.append(trainer.model.eval())
-                curves.append(trainer.losses.tolist())
         fitted = FittedState(full_recipe, tuple(models), statistics, scale)
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has the weight %.2f in each prediction", 1 - fitted.share)
-        self._fitted, self.learning_curves = fitted, tuple(curves)
+        self._fitted = fitted
         if keeper is not None:
             keeper.remove()
 

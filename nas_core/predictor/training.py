@@ -165,7 +165,6 @@ class Trainer:
         self.steps_per_epoch = sum(math.ceil(len(bucket) / config.batch_size) for bucket in self.buckets)
         self.total = config.epochs * self.steps_per_epoch
         self.done = 0
-        self.losses = torch.zeros(self.total, device=self.device)
         matrices = [p for p in model.parameters() if p.ndim > 1]
         vectors = [p for p in model.parameters() if p.ndim <= 1]
         self.optimizer = torch.optim.AdamW(
@@ -237,9 +236,8 @@ class Trainer:
         if self.averaged:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
-        loss = self.losses[self.done] = torch.stack(losses).sum()
         self.done += 1
-        return loss
+        return torch.stack(losses).sum()
 
     def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
         batch, topology, target = bucket.take(chosen, index, self.config.copies)
@@ -279,7 +277,7 @@ class Trainer:
     def state(self) -> dict[str, Tensor]:
         """Return the training state, from which :meth:`restore` continues exactly."""
         self.check()
-        named = {"done": torch.tensor(self.done), "losses": self.losses}
+        named = {"done": torch.tensor(self.done)}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
         named |= {f"averaged.{i}": value for i, value in enumerate(self.averaged)}
         for i, entry in self.optimizer.state_dict()["state"].items():
@@ -300,7 +298,6 @@ class Trainer:
             scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
             self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
         self.done = int(named["done"])
-        self.losses.copy_(named["losses"])
 
     def settle(self) -> None:
         """Load the moving averages of the weights, if computed, into the model."""

@@ -34,7 +34,7 @@ _STYLE = {
     "legend.frameon": False,
     "figure.dpi": 160,
 }
-_WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
+_WIDE = (7.6, 4.4)
 _BAR, _AROUND = 0.17, 1.0
 
 
@@ -104,26 +104,6 @@ def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
         axes.tick_params(axis="y", length=0)
         if len(series) > 1:
             figure.legend(loc="outside upper center", ncols=len(series), fontsize=9)
-        return png(figure)
-
-
-def curves(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, log: bool = False
-) -> bytes:
-    """Draw lines ``name -> (x, y)``."""
-    with figure_of(_HALF) as figure:
-        axes = figure.subplots()
-        for (name, (x, y)), colour in zip(series.items(), cycle(COLOURS), strict=False):
-            if len(x):
-                axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=3.5, label=name)
-        axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
-        if log:  # the default formatter writes formulas
-            from matplotlib.ticker import LogFormatter
-
-            axes.yaxis.set_major_formatter(LogFormatter())
-            axes.yaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="upper right", fontsize=9)
         return png(figure)
 
 

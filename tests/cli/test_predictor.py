@@ -53,14 +53,11 @@ def cells(tmp_path: Path) -> Path:
 
 
 def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, curve = tmp_path / "p.safetensors", tmp_path / "curve.png"
-    code, out, err = run(capsys, "train", "--data", data, "--out", model, "--curve", curve, *TINY, "--members", 2)
+    model = tmp_path / "p.safetensors"
+    code, out, err = run(capsys, "train", "--data", data, "--out", model, *TINY, "--members", 2)
     assert (code, err) == (0, "")
     assert all(word in out for word in ("held out: 5 graphs", "Kendall tau", "MAPE", "on 43 graphs", "only these"))
-    assert curve.read_bytes().startswith(b"\x89PNG")
-    losses = json.loads(curve.with_suffix(".json").read_text())
-    assert losses["members"] == 2 and losses["step"] == list(range(1, 19)) and len(losses["loss"]) == 18
-    assert {f.name for f in tmp_path.iterdir()} == {"d.jsonl", "p.safetensors", "curve.png", "curve.json"}
+    assert {f.name for f in tmp_path.iterdir()} == {"d.jsonl", "p.safetensors"}
     predictor = NNFormerPredictor.load(model)
     assert predictor.recipe.members == 2 and predictor.info["held_out"]["graphs"] == 5
 
@@ -146,8 +143,7 @@ def test_an_interrupted_training_goes_on(
         monkeypatch.setattr(Checkpoint, "save", stop)
 
     def train(name: str) -> tuple[int, str, str]:
-        files = ("--out", tmp_path / f"{name}.safetensors", "--curve", tmp_path / f"{name}.json")
-        return run(capsys, "train", "--data", data, *files, *TINY)
+        return run(capsys, "train", "--data", data, "--out", tmp_path / f"{name}.safetensors", *TINY)
 
     assert train("whole")[0] == 0
     interrupted(1, saved=False)
@@ -158,11 +154,9 @@ def test_an_interrupted_training_goes_on(
     assert code == 130 and "resumes" in err and not (tmp_path / "parts.safetensors").exists()
     interrupted(0, saved=True)
     assert train("parts")[0] == 0
-    full, parts = ((tmp_path / f"{name}.json").read_bytes() for name in ("whole", "parts"))
-    assert full == parts
     full, parts = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("whole", "parts"))
     assert full == parts
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_operations_that_no_training_record_has(

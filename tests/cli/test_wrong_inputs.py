@@ -94,8 +94,6 @@ WRONG = [
     (f"{GRAPHS} --epochs 2 --set epochs=3", "epochs"),
     (f"{GRAPHS} --holdout 1", "1"),
     (f"{GRAPHS} --device cuba", "cuba"),
-    (f"{GRAPHS} --recipe statistics --curve {{o}}/c.json", "statistics"),
-    (f"{GRAPHS} --curve {{o}}/c.txt", "c.txt"),
     ("lab predictor train --data {i}/graphs.jsonl --out {i}/predictor.safetensors", "predictor.safetensors"),
     ("lab predictor train --data {i}/graphs.jsonl --out {o}/p.bin", "p.bin"),
     (f"{PREDICT} --data {{i}}/graphs.jsonl --out {{i}}/graphs.jsonl --force", "graphs.jsonl"),
