@@ -32,7 +32,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """Image supernet, or a static network if the search space has one architecture.
 
     In training, each forward pass samples an architecture. In evaluation, the supernet runs :attr:`eval_architecture`,
-    by default the largest. :meth:`using` selects an architecture in both modes.
+    by default the largest. :meth:`using` selects an architecture in both modes. Arguments that are not listed are those
+    of :class:`nas_core.models.image.VisionConfig`.
 
     Args:
         space: search space with the genes of :mod:`nas_core.space.image`.
@@ -49,8 +50,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.
         dynamic_img_size: accept images of other sizes and interpolate the positions.
         linear_form: algorithm of linear attention; ``auto`` chooses by device and number of tokens.
-        activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
-            layer_order: see :class:`nas_core.models.image.VisionConfig`.
         prepared: image preprocessing by timm's names (``mean``, ``std``, ..); default: that of the registered model.
     """
 

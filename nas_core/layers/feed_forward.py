@@ -39,7 +39,8 @@ class ElasticFeedForward(nn.Module):
     """Feed-forward layer ``fc2(activation(fc1(x)))`` of elastic width, with or without experts.
 
     Args:
-        embed_dim, ffn_dim: largest widths.
+        embed_dim: largest width.
+        ffn_dim: largest hidden width.
         features: length of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
         activation: one of :data:`ACTIVATIONS`.
     """

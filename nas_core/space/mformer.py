@@ -30,7 +30,9 @@ def with_attention(
     """Return a translation space with additional choices of attention in each layer.
 
     Args:
-        encoder, decoder, cross: names in ``nas_core.layers.attention.KINDS`` for encoder, decoder and cross-attention.
+        encoder: names in ``nas_core.layers.attention.KINDS`` for the encoder.
+        decoder: names for the decoder.
+        cross: names for cross-attention.
     """
     choices = list(space.choices)
     for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):

@@ -125,7 +125,8 @@ class Supernet:
         """Return the command that continues the training of a subnet from its inherited weights.
 
         Args:
-            folder, changes: see :meth:`standalone_command`.
+            folder: see :meth:`standalone_command`.
+            changes: see :meth:`standalone_command`.
             every: number of updates between checkpoints.
             most: number of updates.
         """

@@ -223,7 +223,8 @@ class PredictorEvaluator(_Evaluator):
     Args:
         predictor: fitted predictor, or its file.
         best: best measured value; the metric is then the expected improvement over this value.
-        reader, read: see :class:`~nni_ext.PredictorProfiler`.
+        reader: see :class:`~nni_ext.PredictorProfiler`.
+        read: see :class:`~nni_ext.PredictorProfiler`.
     """
 
     def __init__(
