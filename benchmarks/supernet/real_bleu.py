@@ -25,7 +25,7 @@ from benchmarks.parts import published
 from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT
 from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import results
+from benchmarks.parts.resumable import merged, results
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import kendall_tau
 
@@ -33,7 +33,7 @@ RESULT = Path(__file__).parents[1] / "results" / "real_bleu.json"
 PUBLISHED, DRAWN = "published", "drawn"
 AIMS = {"tau": 0.85, "error": 0.18}
 """Aims of the calibration with ten trained networks, as means over tasks"""
-DRAWS = 20
+DRAWS = 100
 SLOW_DRAWS = 2
 
 
@@ -150,10 +150,10 @@ def main(argv: list[str] | None = None) -> None:
         "tasks": names,
         "aims": AIMS,
         "noise": noise,
-        "rows": summary(records),
+        "rows": merged(options.out, summary(records), ("task", "method", "trained", "protocol")),
         "machine": describe_machine("cpu", 1),
     }
-    write_result(options.out, content, command(__file__, argv))
+    write_result(options.out, content, command(__file__, argv), adds=True)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,8 @@ class GraphLatencyModel(LatencyModel):
     def adapt(self, data: NetworkLatencies, machine: Mapping[str, Any]) -> Self:
         """Adapt the model to another machine, from networks measured there; ten small ones are enough.
 
-        A ridge regression fits a common factor and a factor for each class of operators. A failed fit leaves the model
-        unchanged.
+        A ridge regression fits a common factor, a factor for each class of operators and a power of the FLOPs. A failed
+        fit leaves the model unchanged.
 
         Args:
             machine: description of the machine, with ``device_name``.
@@ -109,8 +109,10 @@ class GraphLatencyModel(LatencyModel):
             raise DataError(f"got {len(data)} networks to adapt to, expected at least {LEAST_NETWORKS}; measure more")
         self.check(data.graphs)
         ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], LEAST_MS))
-        weights, offset, left_out = mean_ridge(class_shares(data.graphs), ratios)
-        factors = {"common": offset, "classes": weights.tolist(), "networks": len(data)}
+        inputs = _factor_inputs(data.graphs)
+        weights, offset, left_out = mean_ridge(inputs, ratios)
+        limits = [inputs.min(0).tolist(), inputs.max(0).tolist()]
+        factors = {"common": offset, "weights": weights.tolist(), "limits": limits, "networks": len(data)}
         self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - left_out)))
         self.info = {**self.info, "factors": factors, "machine": dict(machine)}
         self.info["held_out"] = {
@@ -230,13 +232,23 @@ def class_shares(graphs: Graphs) -> Floats:
     return np.asarray(sums / np.maximum(sums.sum(1, keepdims=True), 1e-9))
 
 
+def _factor_inputs(graphs: Graphs) -> Floats:
+    """Return the class shares and, on a similar scale, the logarithm of FLOPs ``(G, C + 1)`` of each network."""
+    shares = class_shares(graphs)
+    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    flops = np.bincount(network, np.asarray(graphs.costs)[:, 0], len(graphs))
+    return np.column_stack([shares, np.log(np.maximum(flops, 1)) / 10])
+
+
 def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
     """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`.
 
     Args:
-        factors: logarithms of the ``common`` factor and of those of ``classes`` ``(C,)``.
+        factors: logarithm of the ``common`` factor, ``weights`` ``(C + 1,)`` of the inputs, and their measured
+            ``limits``, to which inputs are clipped.
     """
-    return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
+    inputs = np.clip(_factor_inputs(graphs), *factors["limits"])
+    return np.asarray(np.exp(inputs @ np.asarray(factors["weights"]) + float(factors["common"])))
 
 
 def train_batches(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.predictor.mixture import Mixture
-from nas_core.predictor.targets import TargetScale
+from nas_core.predictor.targets import DEVIATION, TargetScale
 
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
@@ -19,6 +19,9 @@ FREE = 10.0
 """Scale of a feature that the ridge penalty hardly affects."""
 FEWEST = 3
 """Smallest number of trained networks for a fit."""
+EXPECTED = DEVIATION / 3
+"""Prior error of an estimate, in scaled units: a third of the standard deviation of the targets. It counts like
+:data:`FEWEST` leave-one-out errors; without it, standard deviations of few networks are too small too often."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,9 @@ class Learned:
         squares = ((held_out - learned) ** 2).sum(1)
         inverse = 1 / np.maximum(squares + FEWEST * squares.mean() / len(targets), 1e-12)
         mixture = Mixture.fit(held_out, learned, targets, scale, (inverse / inverse.sum()).tolist())
+        errors = learned - mixture.shares @ held_out
+        square = (errors @ errors + FEWEST * EXPECTED**2) / (len(targets) + FEWEST)
+        mixture = replace(mixture, noise=float(np.sqrt(square)), disagreement=1.0, factor=1.0)
         return cls(Parts.fit(inherited, sizes, targets), mixture, scale)
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:

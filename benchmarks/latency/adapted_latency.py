@@ -1,0 +1,145 @@
+"""Errors of shipped latency models on this machine: unchanged, after one factor, and after adaptation.
+
+``python -m benchmarks adapted_latency --data FOLDER`` measures random networks of all families, as ``nas-ext latency
+dataset --set clock=cpu``, and then some of them again; the same command resumes. The first two thirds of the networks
+of each family are for adaptation: a draw has one network of each of ten or thirteen random families. The last third is
+the test set. Baselines without a shipped model are ridge regressions of log latency on log FLOPs, and on four log
+costs. All standard deviations but that of the unchanged model are from leave-one-out errors.
+
+``again_percent`` is the median change of latencies measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.parts.record import command, write_result
+from nas_core.errors import NasExtError
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.data import NetworkLatencies
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, remeasure_networks
+from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.registry import network_families
+from nas_core.latency.by_graph.kernel_sum import log_costs
+from nas_core.latency.by_graph.predict import device_of, shipped_for, shipped_model
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import TimingConfig
+from nas_core.predictor.mixture import calibration_factor
+from nas_core.predictor.statistics.regressions import mean_ridge
+
+RESULT = Path(__file__).parents[1] / "results" / "adapted_latency.json"
+SEED = 1
+"""Seed of the networks; differs from that of the training data."""
+SIZES, DRAWS = (10, 13), 20
+AIMS = {"median_error_percent": 8.0, "within_1_percent": [60.0, 76.0]}
+
+Array = NDArray[np.float64]
+Estimate = tuple[Array, Array]
+"""Latencies in ms and their standard deviations"""
+
+
+def drawn(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]:
+    """Return the indices of one network of each of ``size`` random families."""
+    rng = np.random.default_rng([draw, size])
+    chosen = rng.permutation(np.unique(families))[:size]
+    return np.array([rng.choice(np.flatnonzero(families == name)) for name in chosen])
+
+
+def one_factor(learned_ms: Array, learned_raw: Array, raw: Array) -> Estimate:
+    ratios = np.log(learned_ms / learned_raw)
+    left_out = (ratios.sum() - ratios) / (len(ratios) - 1)
+    predicted = raw * np.exp(ratios.mean())
+    return predicted, predicted * calibration_factor(np.abs(np.expm1(ratios - left_out)))
+
+
+def ridge(learned_ms: Array, learned_inputs: Array, inputs: Array) -> Estimate:
+    weights, offset, left_out = mean_ridge(learned_inputs, np.log(learned_ms))
+    predicted = np.exp(inputs @ weights + offset)
+    return predicted, predicted * calibration_factor(np.abs(learned_ms / np.exp(left_out) - 1))
+
+
+def estimates(model: GraphLatencyModel, raw: Estimate, data: NetworkLatencies, rows: Any, test: Any) -> dict[str, Any]:
+    """Return method -> estimates of the networks ``test``, adapted to the networks ``rows``."""
+    measured, costs = data.latency_ms[rows], log_costs(data.graphs)
+    adapted = model.adapt(data.take(rows), {"device_name": "here"}).predict_with_std(data.graphs.take(test))
+    model.info.pop("factors")
+    return {
+        "unchanged": (raw[0][test], raw[1][test]),
+        "one factor": one_factor(measured, raw[0][rows], raw[0][test]),
+        "adapted": adapted,
+        "ridge on FLOPs": ridge(measured, costs[rows, :1], costs[test, :1]),
+        "ridge on costs": ridge(measured, costs[rows], costs[test]),
+    }
+
+
+def judged(estimate: Estimate, measured: Array) -> dict[str, float]:
+    predicted, deviation = estimate
+    off = np.abs(predicted - measured)
+    within = {f"within_{times}_percent": 100 * float((off <= times * deviation).mean()) for times in (1, 2)}
+    return {"median_error_percent": 100 * float(np.median(off / measured)), **within}
+
+
+def rows_of(model: GraphLatencyModel, data: NetworkLatencies, draws: int) -> list[dict[str, Any]]:
+    """Return a row per number of networks and method, with means over draws and the range of the coverage."""
+    numbers = np.array([int(name.rpartition("_")[2]) for name in data.names])
+    is_test = numbers >= (numbers.max() + 1) * 2 // 3
+    pool, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    about = {"of": device_of(model), "model": model.name, "runtime": model.info["runtime"], "test": len(test)}
+    raw, rows = model.predict_with_std(data.graphs), []
+    for size in SIZES:
+        results: dict[str, list[dict[str, float]]] = {}
+        for draw in range(draws):
+            learned = pool[drawn(data.families[pool], size, draw)]
+            for method, estimate in estimates(model, raw, data, learned, test).items():
+                results.setdefault(method, []).append(judged(estimate, data.latency_ms[test]))
+        for method, figures in results.items():
+            means = {name: round(float(np.mean([row[name] for row in figures])), 2) for name in figures[0]}
+            errors, shares = ([row[name] for row in figures] for name in ("median_error_percent", "within_1_percent"))
+            ranges = {"errors": [min(errors), max(errors)], "within_1": [min(shares), max(shares)]}
+            spread = {f"range_{name}_percent": [round(value, 2) for value in pair] for name, pair in ranges.items()}
+            rows.append({**about, "networks": size, "method": method, "draws": draws, **means, **spread})
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("runs") / "adapted_latency", help="folder of measurements")
+    parser.add_argument("--networks", type=int, default=168)
+    parser.add_argument("--again", type=int, default=14, help="networks to measure again")
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    try:
+        families = [family for family in network_families().values() if isinstance(family, Family)]
+        collect_networks(
+            options.data,
+            families,
+            options.networks,
+            TimingConfig(warmup=1, repeats=3, clock="cpu"),
+            NetworkSetConfig(seed=SEED),
+        )
+        again = remeasure_networks(options.data, families, options.again)
+        rows = []
+        for model in (shipped_model(), shipped_for("cpu_i7_12700h_fp32_compiled")):
+            rows += rows_of(model, load_networks(options.data, model.info["runtime"]), options.draws)
+    except NasExtError as error:
+        raise SystemExit(f"adapted_latency: error: {error}") from None
+    changes = {name: round(100 * float(np.median(np.abs(ratios - 1))), 2) for name, ratios in again.items()}
+    machine = measured_on(options.data) or describe_machine("cpu", 1)
+    result = {"machine": machine, "aims": AIMS, "again_percent": changes, "rows": rows}
+    write_result(options.out, result, command(__file__, argv))
+    for row in rows:
+        print(*row.values())
+
+
+if __name__ == "__main__":
+    main()
