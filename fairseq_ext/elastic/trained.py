@@ -214,6 +214,9 @@ class FairseqTrained:
         counted = targets.ne(self.task.target_dictionary.pad())
         return model(**batch["net_input"])[0][counted], targets[counted]
 
+    def distance(self, model: nn.Module, teacher: nn.Module, batch: Any) -> None:
+        return None
+
     def counted(self, batch: Any) -> dict[str, Tensor]:
         padding = self.task.source_dictionary.pad()
         return {

@@ -34,6 +34,9 @@ class Compressible(Trained, Protocol):
     def logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         """Return logits (N, V) and targets (N,) of a batch without padding, by a static network or the original."""
 
+    def distance(self, model: nn.Module, teacher: nn.Module, batch: Any) -> Tensor | None:
+        """Return a loss between static networks that replaces the losses on logits, or None."""
+
     def counted(self, batch: Any) -> Mapping[str, Tensor]:
         """Return side (encoder, decoder) -> mask (B, T), True at tokens; sides without padding are absent."""
 

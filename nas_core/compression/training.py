@@ -79,12 +79,10 @@ class Student:
     def _loss(self, batch: Any) -> Tensor:
         config, trained = self.config, self.trained
         sides = self.candidate.kept if config.distill_hidden else {}
-        with _outputs(self.teacher, sides) as teacher_outputs, torch.no_grad():
-            soft, _ = trained.logits(self.teacher, batch)
-        with _outputs(self.model, sides) as outputs:
-            logits, targets = trained.logits(self.model, batch)
-        loss: Tensor = (1 - config.distill_weight) * F.cross_entropy(logits, targets)
-        loss = loss + config.distill_weight * distillation_loss(logits, soft, config.distill_temperature)
+        with _outputs(self.teacher, sides) as teacher_outputs, _outputs(self.model, sides) as outputs:
+            loss = trained.distance(self.model, self.teacher, batch)
+            if loss is None:
+                loss = self._loss_of_logits(batch)
         differences = []
         for side, kept in sides.items():
             counted = trained.counted(batch).get(side)
@@ -92,6 +90,14 @@ class Student:
             for index, source in enumerate(sources):
                 differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], counted))
         return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
+
+    def _loss_of_logits(self, batch: Any) -> Tensor:
+        with torch.no_grad():
+            soft, _ = self.trained.logits(self.teacher, batch)
+        logits, targets = self.trained.logits(self.model, batch)
+        weight = self.config.distill_weight
+        soft_loss = distillation_loss(logits, soft, self.config.distill_temperature)
+        return (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
 
 
 @contextmanager

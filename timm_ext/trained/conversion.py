@@ -168,6 +168,9 @@ class TrainedViT:
     def logits(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return model(batch[0]), batch[1]
 
+    def distance(self, model: nn.Module, teacher: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
+        return None
+
     def counted(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
         return {}
 
