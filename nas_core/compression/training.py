@@ -97,7 +97,8 @@ class Student:
         logits, targets = self.trained.logits(self.model, batch)
         weight = self.config.distill_weight
         soft_loss = distillation_loss(logits, soft, self.config.distill_temperature)
-        return (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
+        loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
+        return loss
 
 
 @contextmanager
