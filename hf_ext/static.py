@@ -21,15 +21,11 @@ _LAST = {"self_attn": "out_proj", "cross_attn": "out_proj", "ffn": "fc2"}
 
 
 class StaticModel(nn.Module):
-    """Model of ``transformers`` without dropout.
+    """Model of ``transformers`` without dropout."""
 
-    Args:
-        whole: True if it has all layers and sizes of the trained model.
-    """
-
-    def __init__(self, model: Any, family: Family, whole: bool) -> None:
+    def __init__(self, model: Any, family: Family) -> None:
         super().__init__()
-        self.model, self.family, self.whole = model, family, whole
+        self.model, self.family = model, family
 
     def forward(self, **batch: Any) -> Any:
         return self.model(**batch)

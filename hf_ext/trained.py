@@ -73,10 +73,6 @@ def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> Sear
     return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
 
 
-def _inputs(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in batch.items() if name not in (_REFERENCE, _FIRST)}
-
-
 class TrainedModel:
     """Trained model of ``transformers``, to be converted to a supernet.
 
@@ -178,7 +174,6 @@ class TrainedModel:
 
     def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of a head for tokens or images, else the distance from the trained model's features."""
-        batch = _inputs(batch)
         output = net(subnet, batch)
         if "labels" in batch:
             return output.loss  # type: ignore[no-any-return]
@@ -216,18 +211,15 @@ class TrainedModel:
         return {**whole, "kv_heads": next(fitting, count)}
 
     def static(self, architecture: Architecture) -> StaticModel:
-        subnet = self.net.select(architecture)
-        whole = architecture == self.space.largest()
-        return StaticModel(self.net.static_model(subnet), self.net.family, whole).to(self.device)
+        return StaticModel(self.net.static_model(self.net.select(architecture)), self.net.family).to(self.device)
 
     def logits(self, model: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Return logits and targets of a head's labels.
 
-        Without a head, the logits of a sentence are the cosine similarities to the trained model's embeddings of the
-        batch, or of all validation sentences, divided by a temperature of 0.1, and the target is itself.
+        Without a head, the logits of a validation sentence are the cosine similarities to the trained model's
+        embeddings of all of them, divided by a temperature of 0.1, and the target is itself.
         """
-        inputs = _inputs(batch)
-        output = model(**inputs)
+        output = model(**{name: tensor for name, tensor in batch.items() if name not in (_REFERENCE, _FIRST)})
         if self.head:
             logits, labels = output.logits, batch["labels"]
             if self.head == "causal":
@@ -235,10 +227,8 @@ class TrainedModel:
             counted = labels.ne(-100)
             return logits[counted], labels[counted]
         pooled = mean_pooled(output.last_hidden_state, batch["attention_mask"])
-        if _REFERENCE not in batch:
-            batch[_REFERENCE] = (pooled if getattr(model, "whole", False) else self._embeddings(inputs)).detach()
         similarities = F.normalize(pooled, dim=-1) @ F.normalize(batch[_REFERENCE], dim=-1).T
-        return similarities / 0.1, int(batch.get(_FIRST, 0)) + torch.arange(len(pooled), device=pooled.device)
+        return similarities / 0.1, int(batch[_FIRST]) + torch.arange(len(pooled), device=pooled.device)
 
     def _embeddings(self, batch: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
@@ -249,10 +239,9 @@ class TrainedModel:
         # With 60 updates of MiniLM, the losses on similarities gave a correlation of 0.80, this distance 0.89.
         if self.head:
             return None
-        inputs = _inputs(batch)
         with torch.no_grad():
-            target = teacher(**inputs).last_hidden_state
-        return feature_loss(model(**inputs).last_hidden_state, target, batch["attention_mask"])
+            target = teacher(**batch).last_hidden_state
+        return feature_loss(model(**batch).last_hidden_state, target, batch["attention_mask"])
 
     def counted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}
