@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hf_ext.families import PER_LAYER
@@ -21,6 +20,7 @@ from hf_ext.network import FORM, ElasticModel, Subnet, features_of, genes_of, ma
 from hf_ext.static import StaticModel, workload_of
 from hf_ext.texts import (
     BATCH,
+    agreement,
     batches_of,
     feature_loss,
     head_of,
@@ -39,8 +39,6 @@ from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths,
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
-_REFERENCE, _FIRST = "reference", "first"
-"""Keys of a batch: embeddings (N, C) of sentences by the trained model, and the index of the batch's first sentence."""
 
 
 def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> SearchSpace:
@@ -106,7 +104,7 @@ class TrainedModel:
         self._original = copy.deepcopy(model).to(self.device).eval()
         self.net = ElasticModel(model, self.space).to(self.device).eval()
         self.head = head_of(model)
-        self.metric = "accuracy" if self.head else "retrieval"
+        self.metric = "accuracy" if self.head else "agreement"
         if calibrate:
             self.calibration(1)
 
@@ -214,25 +212,11 @@ class TrainedModel:
         return StaticModel(self.net.static_model(self.net.select(architecture)), self.net.family).to(self.device)
 
     def logits(self, model: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return logits and targets of a head's labels.
-
-        Without a head, the logits of a validation sentence are the cosine similarities to the trained model's
-        embeddings of all of them, divided by a temperature of 0.1, and the target is itself.
-        """
-        output = model(**{name: tensor for name, tensor in batch.items() if name not in (_REFERENCE, _FIRST)})
-        if self.head:
-            logits, labels = output.logits, batch["labels"]
-            if self.head == "causal":
-                logits, labels = logits[:, :-1], labels[:, 1:]
-            counted = labels.ne(-100)
-            return logits[counted], labels[counted]
-        pooled = mean_pooled(output.last_hidden_state, batch["attention_mask"])
-        similarities = F.normalize(pooled, dim=-1) @ F.normalize(batch[_REFERENCE], dim=-1).T
-        return similarities / 0.1, int(batch[_FIRST]) + torch.arange(len(pooled), device=pooled.device)
-
-    def _embeddings(self, batch: dict[str, Tensor]) -> Tensor:
-        with torch.no_grad():
-            return mean_pooled(self._original(**batch).last_hidden_state, batch["attention_mask"])
+        logits, labels = model(**batch).logits, batch["labels"]
+        if self.head == "causal":
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        counted = labels.ne(-100)
+        return logits[counted], labels[counted]
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: dict[str, Tensor]) -> Tensor | None:
         """Return the distance of the last hidden states of networks without a head."""
@@ -242,6 +226,21 @@ class TrainedModel:
         with torch.no_grad():
             target = teacher(**batch).last_hidden_state
         return feature_loss(model(**batch).last_hidden_state, target, batch["attention_mask"])
+
+    def agreement(self, model: nn.Module, batches: Sequence[dict[str, Tensor]]) -> dict[str, float] | None:
+        """Return the mean distance of the last hidden states, and the :func:`hf_ext.texts.agreement` of sentence
+        embeddings in percent, for networks without a head.
+        """
+        if self.head:
+            return None
+        losses, embeddings = list[Tensor](), ([], [])
+        for batch in batches:
+            features = [network(**batch).last_hidden_state for network in (model, self._original)]
+            losses.append(feature_loss(*features, batch["attention_mask"]))
+            for pooled, last in zip(embeddings, features, strict=True):
+                pooled.append(mean_pooled(last, batch["attention_mask"]))
+        rate = 100 * agreement(*(torch.cat(pooled) for pooled in embeddings))
+        return {"loss": float(torch.stack(losses).mean()), self.metric: rate}
 
     def counted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}
@@ -270,12 +269,7 @@ class TrainedModel:
             )
         texts = read_texts(self.data, "valid", self.folder, self.head)
         drawn = np.random.default_rng(0).permutation(len(texts))[:count]
-        batches = self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
-        if not self.head:
-            reference = torch.cat([self._embeddings(batch) for batch in batches])
-            for index, batch in enumerate(batches):
-                batch |= {_REFERENCE: reference, _FIRST: torch.tensor(index * len(batches[0]["input_ids"]))}
-        return batches
+        return self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:

@@ -160,19 +160,15 @@ class Job(TranslationRuns):
 def tested(trained: Any, model: Any) -> dict[str, float]:
     """Return perplexity on each test file, or the agreement of sentence embeddings with the trained model's."""
     from hf_ext.folder import read_texts
-    from hf_ext.texts import agreement, mean_pooled
-
-    def embeddings(network: Any, batches: Sequence[Any]) -> torch.Tensor:
-        with torch.inference_mode():
-            return torch.cat([mean_pooled(network(**b).last_hidden_state, b["attention_mask"]) for b in batches])
 
     metrics = {}
     for file in sorted(Path(trained.data).glob("test_*.txt")):
         batches = trained._tokenized(read_texts(trained.data, file.stem, trained.folder)[:TEST_TEXTS])
+        values = evaluate(trained, model, batches)
         if trained.head:
-            metrics[f"{file.stem}_perplexity"] = math.exp(evaluate(trained, model, batches)["loss"])
+            metrics[f"{file.stem}_perplexity"] = math.exp(values["loss"])
         else:
-            metrics[file.stem] = agreement(embeddings(model, batches), embeddings(trained.original, batches))
+            metrics[file.stem] = values["agreement"] / 100
     return metrics
 
 

@@ -217,6 +217,9 @@ class FairseqTrained:
     def distance(self, model: nn.Module, teacher: nn.Module, batch: Any) -> None:
         return None
 
+    def agreement(self, model: nn.Module, batches: Sequence[Any]) -> None:
+        return None
+
     def counted(self, batch: Any) -> dict[str, Tensor]:
         padding = self.task.source_dictionary.pad()
         return {

@@ -38,7 +38,7 @@ def command(
     metric = trained.metric
     columns = [
         Column("name", "network"), Column("latency_ms", "latency (ms)", ".3g"), Column("share", "relative", ".2f"),
-        Column("loss", "loss (nats)", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
+        Column("loss", "loss", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
     ]  # fmt: skip
     typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in done.rows]).text())
     if done.dropped and len(done.rows) < 3:

@@ -20,7 +20,7 @@ class Compressible(Trained, Protocol):
     """
 
     metric: str
-    """Metric to report besides the loss, in percent, larger is better: ``top1``, ``accuracy`` or ``retrieval``."""
+    """Metric to report besides the loss, in percent, larger is better: ``top1``, ``accuracy`` or ``agreement``."""
     multiples: Mapping[str, int]
     """Divisors of reduced sizes, see :func:`nas_core.compression.candidates.pruned`."""
 
@@ -36,6 +36,9 @@ class Compressible(Trained, Protocol):
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: Any) -> Tensor | None:
         """Return a loss between static networks that replaces the losses on logits, or None."""
+
+    def agreement(self, model: nn.Module, batches: Sequence[Any]) -> dict[str, float] | None:
+        """Return ``loss`` and the metric of a network without logits, compared with the trained one; else None."""
 
     def counted(self, batch: Any) -> Mapping[str, Tensor]:
         """Return side (encoder, decoder) -> mask (B, T), True at tokens; sides without padding are absent."""

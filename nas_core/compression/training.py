@@ -19,11 +19,14 @@ from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
 
 
 def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) -> dict[str, float]:
-    """Return ``loss`` (cross-entropy in nats) and the host framework's metric (percent) over batches."""
+    """Return ``loss`` (cross-entropy in nats, or a distance) and the host framework's metric (percent) over batches."""
     training = model.training
     model.eval()
     total = torch.zeros(3, dtype=torch.float64)
     with torch.inference_mode():
+        if (metrics := trained.agreement(model, batches)) is not None:
+            model.train(training)
+            return metrics
         for batch in batches:
             logits, targets = trained.logits(model, batch)
             loss = F.cross_entropy(logits.float(), targets, reduction="sum")

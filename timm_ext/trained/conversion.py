@@ -171,6 +171,9 @@ class TrainedViT:
     def distance(self, model: nn.Module, teacher: nn.Module, batch: tuple[Tensor, Tensor]) -> None:
         return None
 
+    def agreement(self, model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> None:
+        return None
+
     def counted(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
         return {}
 
