@@ -7,7 +7,7 @@ uses it. They need uv, nox and other interpreters; ``make test`` needs none of t
 import nox
 
 nox.options.default_venv_backend = "uv"
-EXTRAS = ("core", "timm", "nni", "onnx", "optuna", "dashboard", "submitit", "naslib", "fairseq")
+EXTRAS = ("core", "timm", "hf", "nni", "onnx", "optuna", "dashboard", "submitit", "naslib", "fairseq")
 
 
 @nox.session(python=["3.11"])
