@@ -8,11 +8,14 @@ Shapes: N tokens, I inputs of a linear layer, C channels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.compression.host import Compressible
@@ -49,20 +52,27 @@ class _Done(Exception):
 
 
 class _Streams(Taps):
-    """Recorder of the residual stream after each sublayer; stops the forward pass after the last one."""
+    """Function mode that passes the residual stream after each sublayer to a function, and stops after the last one.
 
-    def __init__(self, sublayers: Sequence[Sublayer]) -> None:
+    Args:
+        after: function (index of the sublayer, inputs of its output layer, stream) -> stream to continue with.
+    """
+
+    def __init__(self, sublayers: Sequence[Sublayer], after: Callable[[int, Tensor, Tensor], Tensor]) -> None:
         super().__init__({str(i): sublayer.linear.weight for i, sublayer in enumerate(sublayers)}, True, True)
-        self.streams: dict[str, Tensor] = {}
-        self._last = len(sublayers)
+        self._after, self._waiting = after, {str(i) for i in range(len(sublayers))}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_function__(func, types, args, kwargs)
         if getattr(func, "__name__", "") in _ADDITIONS:
-            for name, outputs in self.outputs.items():
-                if name not in self.streams and any(outputs and outputs[-1] is value for value in args[:2]):
-                    self.streams[name] = result
-                    if len(self.streams) == self._last:
+            for name in [*self._waiting]:
+                outputs = self.outputs[name]
+                if any(outputs and outputs[-1] is value for value in args[:2]):
+                    self._waiting.remove(name)
+                    result = self._after(int(name), self.inputs[name][-1], result)
+                    self.inputs[name].clear()
+                    outputs.clear()
+                    if not self._waiting:
                         raise _Done
         return result
 
@@ -88,14 +98,24 @@ def record(
     """Return the activations of each sublayer on each batch."""
     recorded: list[list[Recorded]] = [[] for _ in sublayers]
     for batch in batches:
-        counted = trained.counted(batch)
-        with torch.no_grad(), _Streams(sublayers) as streams, suppress(_Done):
-            trained.logits(model, batch)
-        for index, sublayer in enumerate(sublayers):
-            inputs, stream = streams.inputs[str(index)][-1], streams.streams[str(index)]
-            mask = counted.get(sublayer.side, torch.ones(stream.shape[:2], dtype=torch.bool, device=stream.device))
-            recorded[index].append(Recorded(inputs[mask].detach(), stream[mask].detach()))
+
+        def after(index: int, inputs: Tensor, stream: Tensor, batch: Any = batch) -> Tensor:
+            recorded[index].append(_of_tokens(trained, batch, sublayers[index], inputs, stream))
+            return stream
+
+        _run(trained, model, batch, sublayers, after)
     return recorded
+
+
+def _run(trained: Compressible, model: Any, batch: Any, sublayers: Sequence[Sublayer], after: Any) -> None:
+    with torch.no_grad(), suppress(_Done), _Streams(sublayers, after):
+        trained.logits(model, batch)
+
+
+def _of_tokens(trained: Compressible, batch: Any, sublayer: Sublayer, inputs: Tensor, stream: Tensor) -> Recorded:
+    mask = trained.counted(batch).get(sublayer.side)
+    mask = torch.ones(stream.shape[:2], dtype=torch.bool, device=stream.device) if mask is None else mask
+    return Recorded(inputs[mask].detach(), stream[mask].detach())
 
 
 class Repair:
@@ -115,23 +135,61 @@ class Repair:
         self._targets = {key: [r.stream for r in batch] for key, batch in zip(self._sublayers, streams, strict=True)}
 
     def __call__(self, model: Any, kept: Mapping[str, Sequence[int]]) -> None:
-        """Refit a pruned network, sublayer by sublayer.
+        """Refit a pruned network, sublayer by sublayer, in one pass of all batches.
 
         Args:
             kept: side (encoder, decoder) -> indices of the trained network's layers that are kept.
         """
         training = model.training
         model.eval()
-        for sublayer in sublayers_of(model.net, self._sides):
-            sources = replaced_until(kept[sublayer.side], self._depths[sublayer.side])
-            last = sublayer.name == "ffn"
-            source = (sources if last else list(kept[sublayer.side]))[sublayer.layer]
-            key = sublayer.side, source, sublayer.name
-            if last and not getattr(layers_of(model.net, sublayer.side)[sublayer.layer], "norm_first", True):
-                _copy_norm(self._sublayers[key].norm, sublayer.norm)
-            (recorded,) = record(self._trained, model, [sublayer], self._batches)
-            refit(sublayer.linear, recorded, self._targets[key], self._ridge)
+        sublayers = list(sublayers_of(model.net, self._sides))
+        sources = [self._source(sublayer, kept) for sublayer in sublayers]
+        for sublayer, source in zip(sublayers, sources, strict=True):
+            norm_first = getattr(layers_of(model.net, sublayer.side)[sublayer.layer], "norm_first", True)
+            if sublayer.name == "ffn" and not norm_first:
+                _copy_norm(self._sublayers[source].norm, sublayer.norm)
+        recorded: list[Any] = [None] * len(self._batches)
+        changes: list[tuple[Tensor, Tensor] | None] = []
+
+        def refit_next() -> None:
+            index = len(changes)
+            changes.append(refit(sublayers[index].linear, recorded, self._targets[sources[index]], self._ridge))
+
+        # A sublayer is refitted when the passes of all batches, one thread each, have arrived there.
+        arrived, computing = threading.Barrier(len(self._batches), refit_next), threading.Lock()
+
+        def run(number: int) -> None:
+            batch = self._batches[number]
+
+            def after(index: int, inputs: Tensor, stream: Tensor) -> Tensor:
+                recorded[number] = _of_tokens(self._trained, batch, sublayers[index], inputs, stream)
+                computing.release()
+                try:
+                    arrived.wait()
+                finally:
+                    computing.acquire()
+                change = changes[index]
+                return stream if change is None else stream + F.linear(inputs, *change)
+
+            try:
+                with computing:
+                    _run(self._trained, model, batch, sublayers, after)
+            except BaseException:
+                arrived.abort()
+                raise
+
+        with ThreadPoolExecutor(len(self._batches)) as pool:
+            errors = [future.exception() for future in [pool.submit(run, i) for i in range(len(self._batches))]]
+        for error in sorted(filter(None, errors), key=lambda e: isinstance(e, threading.BrokenBarrierError)):
+            raise error  # the cause, not the other threads' broken barriers
         model.train(training)
+
+    def _source(self, sublayer: Sublayer, kept: Mapping[str, Sequence[int]]) -> tuple[str, int, str]:
+        """Return the trained network's sublayer whose residual stream a sublayer is fitted to."""
+        layers = kept[sublayer.side]
+        if sublayer.name == "ffn":
+            layers = replaced_until(layers, self._depths[sublayer.side])
+        return sublayer.side, layers[sublayer.layer], sublayer.name
 
 
 def replaced_until(kept: Sequence[int], depth: int) -> list[int]:
@@ -146,10 +204,13 @@ def _copy_norm(source: Any, norm: Any) -> None:
             tensor.copy_(getattr(source, name)[: len(tensor)])
 
 
-def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridge: float) -> None:
+def refit(
+    linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridge: float
+) -> tuple[Tensor, Tensor] | None:
     """Fit a linear layer by ridge regression so that the residual stream approaches the targets (N, C).
 
-    The change is discarded if it does not reduce the error on held-out batches.
+    Returns:
+        Change of weight and bias; None if it did not reduce the error on held-out batches and was discarded.
     """
     batches = [
         (r.inputs.double(), (y[:, : r.stream.shape[1]] - r.stream).double())
@@ -167,8 +228,11 @@ def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], 
     shift = means[1] - change @ means[0]
     before = sum(float(error.square().sum()) for _, error in held_out)
     after = sum(float((error - x @ change.T - shift).square().sum()) for x, error in held_out)
-    if after < before:
-        with torch.no_grad():
-            linear.weight.add_(change.to(linear.weight.dtype))
-            if biased:
-                linear.bias.add_(shift.to(linear.bias.dtype))
+    if after >= before:
+        return None
+    change, shift = change.to(linear.weight.dtype), shift.to(linear.weight.dtype)
+    with torch.no_grad():
+        linear.weight.add_(change)
+        if biased:
+            linear.bias.add_(shift)
+    return change, shift

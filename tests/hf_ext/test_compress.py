@@ -11,7 +11,7 @@ import transformers
 
 from nas_core.cli import main
 from nas_core.compression.candidates import pruned
-from nas_core.compression.repair import Repair, record, sublayers_of
+from nas_core.compression.repair import Repair, record, refit, sublayers_of
 from nas_core.compression.training import evaluate
 from nas_core.supernet.host import open_trained
 from tests.hf_ext.tiny import save
@@ -73,6 +73,36 @@ def test_repair_reduces_the_error_of_the_residual_stream(name: str, data: Path, 
     before = distance()
     Repair(trained, teacher, batches)(model, kept)
     assert distance() < 0.9 * before
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_repair_in_one_pass_equals_a_pass_per_sublayer(name: str, data: Path, tmp_path: Path) -> None:
+    trained = open_trained(save(name, tmp_path / "trained"), data=str(data))
+    batches, teacher = trained.calibration(2), trained.static(trained.space.largest()).eval()
+    counts = trained.form.sides(trained.net)
+    kept = {side: (0, count - 1) for side, count in counts.items()}
+    trained.form.set_order(trained.net, {side: (*kept[side], *range(1, count - 1)) for side, count in counts.items()})
+    repair = Repair(trained, teacher, batches)
+    model, reference = (trained.static(pruned(trained.space, kept, share=0.5)).eval() for _ in range(2))
+    repair(model, kept)
+    with torch.no_grad():
+        for sublayer in sublayers_of(reference.net, [*kept]):
+            source = repair._source(sublayer, kept)
+            if sublayer.name == "ffn" and not trained.net.family.norm_first:
+                sublayer.norm.load_state_dict(repair._sublayers[source].norm.state_dict())
+            (recorded,) = record(trained, reference, [sublayer], batches)
+            refit(sublayer.linear, recorded, repair._targets[source], 1e-3)
+    for (key, one), other in zip(model.state_dict().items(), reference.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4, msg=lambda text, key=key: f"{key}: {text}")
+
+
+def test_an_error_in_the_pass_of_a_batch_ends_the_repair(data: Path, tmp_path: Path) -> None:
+    trained = open_trained(save("BertModel", tmp_path / "trained"), data=str(data))
+    batches, model = trained.calibration(2), trained.static(trained.space.largest()).eval()
+    repair = Repair(trained, model, batches)
+    batches[0]["input_ids"] += 1000
+    with pytest.raises(IndexError, match="out of range"):
+        repair(model, {"": (0, 1, 2)})
 
 
 def test_a_translation_network_of_some_layers_is_saved(data: Path, tmp_path: Path) -> None:
