@@ -22,7 +22,6 @@ from nas_core.search.engine import search
 from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, default_strategy, how_many
-from nas_core.search.shared import check_shared, shared_evaluations
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -96,18 +95,10 @@ class SearchSettings:
     """local: evaluate in this process; submitit: evaluate in jobs."""
     job: Mapping[str, Any] = field(default_factory=dict)
     """Setting of submitit's jobs, from the list above; repeatable."""
-    storage: str | None = None
-    """Optuna storage for a search by several workers with the same command: a URL such as sqlite:///search.db or
-    postgresql://user@host/name, or a journal file.
-    """
-    study: str | None = None
-    """Name of the search in the Optuna storage."""
-    lost_after_s: float = 120.0
-    """With storage: seconds without a heartbeat after which a worker counts as lost."""
 
     def __post_init__(self) -> None:
         positive = Range(1)
-        ranges = dict.fromkeys(("finalists", "train_next", "lost_after_s"), positive)
+        ranges = dict.fromkeys(("finalists", "train_next"), positive)
         check_fields(self, ranges={"seed": Range(0), **ranges})
         if self.valid_sentences is not None:
             checked_value(self.valid_sentences, int, "valid_sentences", positive)
@@ -128,7 +119,6 @@ class SearchSettings:
             )
         if self.workload and not any(name in self.limit for name in MEMORY):
             raise ConfigError(f"workload has no effect without a limit of {' or '.join(MEMORY)}; add one, or omit it")
-        check_shared(self.storage, self.study, self.executor, self.device)
 
     @property
     def evaluated_on(self) -> dict[str, Any]:
@@ -262,7 +252,7 @@ class _CheckpointSearch:
         self.log(f"strategy {self.strategy}: {number}; the first ones are timed to estimate the rest")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
-        evaluate_many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)
+        evaluate_many = elsewhere and evaluation.calibrated_many(elsewhere)
         with context:
             result = search(
                 self.strategies,
@@ -369,17 +359,7 @@ class _CheckpointSearch:
         if not self.here:
             devices = DeviceExecutor(settings.checkpoint, settings.device, self.opened, on_paper)
             return devices, devices
-        if not (settings.storage and settings.study):
-            return None, nullcontext()
-
-        def evaluate(architecture: Architecture) -> dict[str, float]:
-            row = self.space.rows([architecture])
-            limited = {limit.name: float(limit.values(row)[0]) for limit in self.limits}
-            return {**limited, **self.evaluation(architecture)}
-
-        names = settings.storage, settings.study
-        shared = shared_evaluations(*names, self.space, evaluate, self.objectives, self.compared, settings.lost_after_s)
-        return shared, nullcontext()
+        return None, nullcontext()
 
     def _notes(self) -> dict[str, Any]:
         from nas_core.files.reading import real_path
