@@ -6,12 +6,9 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
-from itertools import compress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from nas_core.checks import Range, check_fields, checked_value
 from nas_core.errors import ConfigError, unknown_choice
@@ -83,8 +80,6 @@ class SearchSettings:
     """File written by 'nas-ext lab calibrate'; its estimate of the quality after training from scratch is optimised."""
     further_supernet: tuple[Path, ...] = ()
     """Second or later supernet of the calibration; repeatable."""
-    train_next: int = 4
-    """With a calibration: number of networks to suggest for training."""
     measure: bool = True
     """Measure the latency of the best architectures on this machine."""
     device: str = "cpu"
@@ -98,8 +93,7 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         positive = Range(1)
-        ranges = dict.fromkeys(("finalists", "train_next"), positive)
-        check_fields(self, ranges={"seed": Range(0), **ranges})
+        check_fields(self, ranges={"seed": Range(0), "finalists": positive})
         if self.valid_sentences is not None:
             checked_value(self.valid_sentences, int, "valid_sentences", positive)
         if self.evaluations is not None:
@@ -192,7 +186,7 @@ class CheckpointEvaluation:
 
 
 def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
-    """Search for subnets of a trained supernet, measure the best ones, and suggest networks to train next.
+    """Search for subnets of a trained supernet, and measure the best ones.
 
     The run folder is that of :func:`nas_core.search.search`. The same settings resume an interrupted search.
 
@@ -276,7 +270,7 @@ class _CheckpointSearch:
                 lambda architectures: remeasure(architectures, model, task),
             )
             save_finalists(settings.out, measured)
-        return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
+        return result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
         from nas_core.search.calibration.files import check_provenance, load_calibration
@@ -375,17 +369,3 @@ class _CheckpointSearch:
             **name,
             "units": dict(self.evaluation.supernet.units),
         }
-
-    def _to_train(self, result: SearchResult) -> list[dict[str, Any]]:
-        from nas_core.search.calibration.acquisition import write_next
-
-        assert self.evaluation.calibration is not None
-        on_paper = self.evaluation.on_paper
-        paid = on_paper(self.space.smallest())
-        cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)
-        rows = self.space.rows(list(result.evaluated))  # baselines may be outside all limits
-        within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
-        evaluated = {key: result.evaluated[key] for key in compress(result.evaluated, within)}
-        return write_next(
-            self.settings.out, self.evaluation.calibration, evaluated, cost, on_paper, self.settings.train_next
-        )

@@ -66,8 +66,6 @@ class SearchResult:
     """Number of results read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Architecture -> metrics; a failed evaluation lacks some metrics."""
-    to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, with ``key``, estimated metric and cost; empty without a calibration."""
 
     @property
     def winner(self) -> Entry:

@@ -168,7 +168,7 @@ def _worker(storage: str, dies: bool) -> None:
     toy = supernet()
     if dies:
         toy.score = lambda architecture: os.kill(os.getpid(), signal.SIGKILL)
-    study_in(storage, sampler).optimize(as_objective(toy, costs={}, stale_s=0.5), n_trials=6)
+    study_in(storage, sampler).optimize(as_objective(toy, costs={}, stale_s=1.5), n_trials=6)
 
 
 @pytest.mark.parametrize("kind", ["journal", "postgresql"])
@@ -187,7 +187,7 @@ def test_workers_on_one_storage_one_of_them_killed(tmp_path: Path, kind: str) ->
         worker.join()
     study = study_in(storage, HATEvolutionSampler(SPACE, limit(), **SMALL))
     study.optimize(as_objective(supernet(), costs={}), n_trials=1)
-    time.sleep(0.6)  # without a sign of life of the one that was killed
+    time.sleep(1.6)  # without a sign of life of the one that was killed
     study.optimize(as_objective(supernet(), costs={}), n_trials=5)
     done = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
     architectures = [architecture_of(trial, SPACE) for trial in done]
