@@ -216,7 +216,7 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
     def cache(architecture: Architecture) -> float:
         return by_count[count(architecture)]
 
-    config = EvolutionConfig(iterations=3, population=8, parents=3, mutations=3, crossovers=2)
+    config = EvolutionConfig(iterations=3, population=8, parents=3)
     limits = {number: Constraint.per_architecture("cache_mb", by_count[number] * 1.001, space, cache)
               for number in range(1, job.layers)}  # fmt: skip
     strategies = {f"{number} linear": HATEvolution(space, [limit], config) for number, limit in limits.items()}
