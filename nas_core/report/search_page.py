@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ import numpy as np
 
 from nas_core.files.writing import write_atomic
 from nas_core.locks import is_locked
-from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import kinds_among
 from nas_core.report.figures import Cloud
@@ -35,7 +33,6 @@ from nas_core.report.run import (
 )
 from nas_core.report.tables import Column, Table
 from nas_core.search.engine import GIVEN
-from nas_core.search.progress import read_log
 from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
@@ -56,13 +53,15 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
     """
     run = read_run(folder)
     with damaged(folder):
-        state = progress_of(run)
+        state = state_of(run)
         space = (run.settings.get("space") or {}).get("name", "unknown")
-        reload = math.ceil(reload_s) if state.state in ("running", "unknown") else 0
+        reload = math.ceil(reload_s) if state in ("running", "unknown") else 0
         lead = f"Search space {space}, {len(run.evaluations)} evaluations."
         page = Page(f"Architecture search: {run.name}", lead, reload)
-        if state.state != "ended":
-            page.paragraph(state.text)
+        if state == "stopped":
+            page.paragraph("Not running: the search stopped. The same command continues it.")
+        elif state != "ended":
+            page.paragraph("The search is running." if state == "running" else "The search has not ended.")
         page.facts(facts_of(run))
         page.details("Fingerprints, versions and other settings", fingerprints_of(run))
         points = points_of([run])
@@ -96,12 +95,13 @@ def watch_report(
         if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
             sleep(every_s)
             continue
-        state = progress_of(read_run(folder))
-        over = state.state in ("ended", "stopped")
+        run = read_run(folder)
+        state = state_of(run)
+        over = state in ("ended", "stopped")
         now = ([(file.st_mtime, file.st_size) for file in files], over)
         if now != last:
             last = now
-            tell(f"wrote {write_report(folder, every_s)}: {state.state}, {state.counted}")
+            tell(f"wrote {write_report(folder, every_s)}: {state}, {len(run.evaluations)} evaluations")
         if over:
             return folder / "report.html"
         sleep(every_s)
@@ -110,43 +110,11 @@ def watch_report(
 # -- how far it is -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RunProgress:
-    """Progress of a search."""
-
-    state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs it; ``unknown``: another machine may run it."""
-    evaluations: int
-    most: int | None
-    """Largest number of evaluations; None if unknown."""
-    left_s: float | None
-    """Estimated remaining seconds; None if unknown."""
-
-    @property
-    def counted(self) -> str:
-        return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
-
-    @property
-    def text(self) -> str:
-        if self.state == "stopped":
-            return f"Not running: the search stopped after {self.counted}. The same command continues it."
-        estimate = f", at most about {duration(self.left_s)} left" if self.left_s else ""
-        return f"{'Running' if self.state == 'running' else 'Unfinished'}: {self.counted}{estimate}."
+State = Literal["running", "stopped", "ended", "unknown"]
+"""``stopped``: no process runs the search; ``unknown``: another machine may run it."""
 
 
-def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress of a search, from the lock, log and journal in its folder."""
-    count, log = len(run.evaluations), read_log(run.folder / "search.log")
-    most, left_s = None, None
-    if log is not None:
-        most, done = max(log.total, count), count - log.before
-        last = datetime.fromtimestamp((run.folder / "journal.jsonl").stat().st_mtime, UTC)
-        if done > 0:
-            left_s = (most - count) * (last - log.began).total_seconds() / done
-    return RunProgress(_state(run), count, most, left_s)
-
-
-def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
+def state_of(run: SearchRun) -> State:
     if run.notes.get("engine"):  # another program drives it, and writes the finalists so far after each evaluation
         return "unknown"
     if run.finalists:
@@ -336,10 +304,10 @@ def _add_baselines(page: Page, run: SearchRun) -> None:
         page.table(baselines_table(run))
 
 
-def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
+def _add_finalists(page: Page, run: SearchRun, state: State) -> None:
     page.heading("Finalists")
     if not run.finalists:
-        more = " Start it again to continue it." if state.state == "stopped" else ""
+        more = " Start it again to continue it." if state == "stopped" else ""
         page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
         return
     page.table(finalists_table(run))
