@@ -32,7 +32,6 @@ from nas_core.report.run import (
     searched_genes,
 )
 from nas_core.report.tables import Column, Table
-from nas_core.search.engine import GIVEN
 from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
@@ -69,7 +68,6 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
         page.points(points, best_number([run], points), "All evaluations")
         _add_genes(page, run)
         _add_course(page, run)
-        _add_baselines(page, run)
         _add_finalists(page, run, state)
         _write_evaluations(run)
         page.save(run.folder / "report.html")
@@ -240,7 +238,7 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 def _add_course(page: Page, run: SearchRun) -> None:
     page.heading("Course of the search")
-    history = {limit_label(name): values for name, values in run.history().items() if name != GIVEN}
+    history = {limit_label(name): values for name, values in run.history().items()}
     page.plot(
         figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
         "best value so far over the evaluations",
@@ -275,33 +273,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
         )
 
 
-# -- baselines, finalists ----------------------------------------------------------------------------------------------
-
-
-def baselines_table(run: SearchRun) -> Table:
-    """Return a row per baseline, with the best evaluation of at most the same cost."""
-    metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
-    cost = next(iter(run.costs), run.metric)
-    best = min if not run.maximised else max
-    points, rows = run.points(cost), []
-    for name, key in run.given.items():
-        metrics = {metric: run.value(metrics_by_key.get(key, {}), metric) for metric in (run.metric, *run.costs)}
-        limit = metrics[cost]
-        within = [y for x, y in points if limit is not None and x <= limit] if run.costs else []
-        rows.append({"baseline": name, **metrics, "best": best(within, default=None)})
-    described = {name: run.described(name) for name in (run.metric, *run.costs)}
-    columns = [
-        Column("baseline", "baseline"),
-        *(Column(name, metric.title, metric.spec) for name, metric in described.items()),
-        Column("best", f"best {described[run.metric].label} at no more", described[run.metric].spec),
-    ]
-    return Table(columns, sorted(rows, key=lambda row: row[cost] or 0.0))
-
-
-def _add_baselines(page: Page, run: SearchRun) -> None:
-    if run.given:
-        page.heading("Compared with")
-        page.table(baselines_table(run))
+# -- finalists ---------------------------------------------------------------------------------------------------------
 
 
 def _add_finalists(page: Page, run: SearchRun, state: State) -> None:

@@ -72,10 +72,6 @@ class SearchSettings:
     """Random seed of the search."""
     finalists: int = 8
     """Number of architectures chosen at the end."""
-    placements: bool = False
-    """Also evaluate baselines: another kind of attention in every layer, every second layer, the first or the last
-    ones.
-    """
     calibration: Path | None = None
     """File written by 'nas-ext lab calibrate'; its estimate of the quality after training from scratch is optimised."""
     further_supernet: tuple[Path, ...] = ()
@@ -235,7 +231,6 @@ class _CheckpointSearch:
         self.objectives = self._objectives()
 
     def run(self) -> SearchResult:
-        from nas_core.search.placements import placements
         from nas_core.search.remeasure import remeasure
 
         settings, evaluation = self.settings, self.evaluation
@@ -257,7 +252,6 @@ class _CheckpointSearch:
                 at_once=getattr(elsewhere, "at_once", None),
                 objectives=self.objectives,
                 finalists=settings.finalists,
-                given=placements(self.space) if settings.placements else {},
                 settings=self.compared,
                 notes=self._notes(),
             )

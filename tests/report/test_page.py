@@ -76,7 +76,8 @@ def test_how_far_a_search_is(tmp_path: Path) -> None:
     assert state_of(read_run(folder)) == "stopped"
     assert "The same command continues it" in write_report(folder).read_text(encoding="utf-8")
     messages: list[str] = []
-    assert watch_report(folder, tell=messages.append) == folder / "report.html" and "stopped, 5 evaluations" in messages[0]
+    assert watch_report(folder, tell=messages.append) == folder / "report.html"
+    assert "stopped, 5 evaluations" in messages[0]
     with file_lock(folder / "journal.lock", "searches", "wait"):
         page = write_report(folder, reload_s=7).read_text(encoding="utf-8")
     assert "The search is running" in page and '<meta http-equiv="refresh" content="7">' in page

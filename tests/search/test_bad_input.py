@@ -111,7 +111,6 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: search(random(), None, evaluate_many=lambda some: (), together=0), ConfigError, "0"),
     (lambda f: run(f, fails), DataError, "no validation data"),
     (lambda f: run(f, fails, limits=(3000.0, 10.0)), InfeasibleError, "latency_ms<=10"),
-    (lambda f: run(f, given={"foreign": Architecture({"layers": 3})}), ArchitectureError, "layers"),
     (lambda f: locked(f), ConfigError, "searching in"),
     (lambda f: config(f, "a: ["), ConfigError, "config.yaml"),
     (lambda f: config(f, "a: 1"), ConfigError, "config.yaml"),
