@@ -7,9 +7,8 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
+from nas_core.errors import ArchitectureError, ConfigError, UnknownChoiceError
 from optuna_ext import (
     HATEvolutionSampler,
     MultiObjectiveSampler,
@@ -19,7 +18,6 @@ from optuna_ext import (
     as_objective,
     suggest_architecture,
 )
-from optuna_ext.genes import space_of
 from tests.optuna_ext.study import SMALL, SPACE, quality, supernet
 
 
@@ -31,18 +29,10 @@ def optimized(sampler: Any) -> Any:
     return optimize
 
 
-def space(**distributions: Any) -> Any:
-    return lambda _: space_of(distributions)
-
-
 DEEP = {"layers": 9, "attention": "linear", **{f"width.{layer}": 8 for layer in range(9)}}
 CASES: list[tuple[Any, type[Exception], str]] = [
     (lambda _: architecture_of({"layers": 2, "width.0": 8}, SPACE), ArchitectureError, "attention"),
     (lambda _: architecture_of(DEEP, SPACE), ArchitectureError, "9"),
-    (space(x=FloatDistribution(0, 1)), SpaceError, "FloatDistribution"),
-    (space(x=IntDistribution(0, 20_000)), SpaceError, "20001"),
-    (space(x=CategoricalDistribution([None, "a"])), SpaceError, "None"),
-    (space(), SpaceError, "distributions"),
     (lambda _: as_objective(supernet(), "loss"), ConfigError, "'loss'"),
     (lambda _: HATEvolutionSampler(SPACE, populaton=8), UnknownChoiceError, "populaton"),
     (lambda _: SearchSampler(SPACE, strategy="evoluton"), UnknownChoiceError, "evoluton"),

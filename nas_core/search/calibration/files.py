@@ -143,18 +143,19 @@ def check_provenance(
     path: Path,
     checkpoints: Sequence[Path],
     options: Mapping[str, Any],
-    advice: str = "give all but the first with --further-supernet",
 ) -> None:
     """Raise a ConfigError unless a calibration was created with these supernets, in this order, and these evaluation
     data.
 
     Args:
         options: data options of :func:`evaluation_settings`.
-        advice: what to do about a wrong number of supernets, for the message.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
-        raise ConfigError(f"{path} was created with {len(expected)} supernets, got {len(digests)}; {advice}")
+        raise ConfigError(
+            f"{path} was created with {len(expected)} supernets, got {len(digests)}; give all but the first"
+            " with --further-supernet"
+        )
     for checkpoint, digest, expected_digest in zip(checkpoints, digests, expected, strict=True):
         if digest != expected_digest:
             raise ConfigError(
