@@ -28,7 +28,7 @@ def evaluate(architecture):
     return error * (0.9 if architecture["activation"] == "gelu" else 1)
 
 
-config = EvolutionConfig.of(iterations=8, population=24)
+config = EvolutionConfig(iterations=8, population=24)
 strategy = HATEvolution(SPACE, {"latency_ms": (latency_ms, 30.0)}, config)
 result = search(strategy, evaluate, sys.argv[1] if len(sys.argv) > 1 else None, progress=False)
 for entry in result.archive:

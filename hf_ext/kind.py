@@ -103,9 +103,6 @@ class _LlamaKind(ModelKind):
     def operations(self) -> tuple[str, ...]:
         return GRAPHS.operations()
 
-    def operations_of(self, space: SearchSpace) -> int:
-        return GRAPHS.operations_of(space)
-
     def check(self, space: SearchSpace) -> None:
         for gene in GENES.names:
             GENES.check_gene(space, gene)

@@ -91,9 +91,6 @@ class _MarianKind(ModelKind):
     def operations(self) -> tuple[str, ...]:
         return TRANSLATION.operations
 
-    def operations_of(self, space: SearchSpace) -> int:
-        return TRANSLATION.operations_of(space)
-
     def check(self, space: SearchSpace) -> None:
         for gene in GENES.names:
             GENES.check_gene(space, gene)

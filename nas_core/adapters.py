@@ -28,8 +28,6 @@ class Adapter:
     """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`: sources of networks to measure"""
     space_format: ClassVar[str] = ""
     """Function that writes a search space as text, for ``nas-ext lab space export --format NAME``"""
-    shared_search: ClassVar[str] = ""
-    """Function for a search whose evaluations several processes share, see :mod:`nas_core.search.shared`"""
 
 
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
@@ -71,10 +69,5 @@ class _NNI(Adapter):
     space_format = "nni_ext.hpo.search_space:format_space"
 
 
-class _Optuna(Adapter):
-    name = "optuna"
-    shared_search = "optuna_ext.worker:SharedEvaluations"
-
-
 # The packages of fairseq and timm import their framework, so their adapters are defined here.
-FAIRSEQ, TIMM, HUGGING_FACE, NNI, OPTUNA = _Fairseq(), _Timm(), _HuggingFace(), _NNI(), _Optuna()
+FAIRSEQ, TIMM, HUGGING_FACE, NNI = _Fairseq(), _Timm(), _HuggingFace(), _NNI()

@@ -133,8 +133,6 @@ def options_of(config_class: Any) -> tuple[Option, ...]:
 def config_from(config_class: type[Config], settings: Mapping[str, Any], what: str) -> Config:
     """Return an instance of a dataclass from values by field name.
 
-    If the dataclass has a class method ``of``, it is called instead of the constructor.
-
     Args:
         settings: values or texts; None means the default.
         what: name of a setting in error messages, such as "option of evolution".
@@ -147,8 +145,7 @@ def config_from(config_class: type[Config], settings: Mapping[str, Any], what: s
     for option in options.values():
         if option.default is MISSING and option.name not in values:
             raise ConfigError(f"{what} {option.name!r} is missing; give it")
-    config: Config = getattr(config_class, "of", config_class)(**values)
-    return config
+    return config_class(**values)
 
 
 @dataclass(frozen=True)

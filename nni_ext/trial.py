@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +16,8 @@ from typing import Any
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_latency_model
 from nas_core.precision import PRECISIONS
-from nas_core.search.calibration.files import check_provenance, evaluation_settings, load_calibration
-from nas_core.search.calibration.model import Calibration, calibrated_name
 from nas_core.search.checkpoint import CheckpointEvaluation
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture
 from nas_core.space.labels import architecture_of
 from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
@@ -36,7 +33,6 @@ def evaluate(
     latency_model: str | None = None,
     report: Any = None,
     metric: str = "loss",
-    calibration: Calibration | None = None,
 ) -> dict[str, float]:
     """Return the final result of a trial: metrics, costs and, with a latency model, ``latency_ms``.
 
@@ -44,12 +40,9 @@ def evaluate(
         latency_model: file of ``nas-ext latency fit``.
         report: callback for intermediate results: fraction of the data, metrics.
         metric: metric that is also returned as ``default``, the value that NNI shows.
-        calibration: model of the metric after standalone training, whose estimate becomes ``default`` instead.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
-    metrics = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
-    if calibration is not None:
-        return {"default": metrics.get(calibrated_name(calibration), math.nan), **metrics}
+    metrics = CheckpointEvaluation(supernet, model)(architecture, report)
     if metric not in metrics:
         raise unknown_choice("--metric", metric, list(metrics))
     return {"default": metrics[metric], **metrics}
@@ -74,11 +67,6 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--valid-sentences", type=int, help="number of examples to evaluate; default: all")
     result.add_argument(
         "--metric", default="loss", help="metric shown on NNI's web page: loss (default), or top1 for images"
-    )
-    result.add_argument(
-        "--calibration",
-        type=Path,
-        help="file of 'nas-ext lab calibrate'; NNI's web page shows the calibrated metric",
     )
     result.add_argument("--latency-model", help="file of 'nas-ext latency fit', for the metric latency_ms")
     result.add_argument("--device", default="cpu", help="device: cpu (default), cuda, cuda:1")
@@ -106,25 +94,14 @@ def _run(options: argparse.Namespace) -> None:
         device=options.device,
         **({} if options.precision == PRECISIONS[0] else {"precision": options.precision}),
     )
-    space, calibration = supernet.space, _calibration(options, supernet.space)
+    space = supernet.space
     architecture = architecture_of(space, parameters) if parameters else Architecture.load(options.architecture)
-    report = _Progress(nni, options.metric) if parameters and calibration is None else None
+    report = _Progress(nni, options.metric) if parameters else None
     architecture = space.validate(architecture)
-    result = evaluate(supernet, architecture, options.latency_model, report, options.metric, calibration)
+    result = evaluate(supernet, architecture, options.latency_model, report, options.metric)
     if parameters:
         nni.report_final_result(result)
     print(json.dumps(result if options.precision == PRECISIONS[0] else {**result, "precision": options.precision}))
-
-
-def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration | None:
-    if options.calibration is None:
-        return None
-    calibration = load_calibration(options.calibration, space)
-    data = Path(options.data) if options.data else None
-    settings = evaluation_settings(data, options.valid_subset, options.valid_sentences)
-    hint = "a trial evaluates one supernet: give a calibration of one"
-    check_provenance(calibration, options.calibration, [Path(options.checkpoint)], settings, hint)
-    return calibration
 
 
 class _Progress:

@@ -1,4 +1,4 @@
-"""Optuna plug-in: search strategies as samplers, supernets as objectives, searches by several workers on one storage.
+"""Optuna plug-in: search strategies as samplers for any number of workers, supernets as objectives.
 
 Importing this package does not import Optuna.
 """

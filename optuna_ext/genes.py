@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nas_core.errors import SpaceError
 from nas_core.optional import require
-from nas_core.space import Architecture, Choice, SearchSpace, labels
-
-MAX_OPTIONS = 10_000
-"""Largest number of values of one parameter."""
+from nas_core.space import Architecture, SearchSpace, labels
 
 
 def distributions_of(space: SearchSpace) -> dict[str, Any]:
@@ -34,29 +30,3 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
         ArchitectureError: a gene is missing, or its value is not in ``space``.
     """
     return labels.architecture_of(space, trial if isinstance(trial, Mapping) else trial.params)
-
-
-def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:
-    """Return a search space with one gene for each distribution.
-
-    Raises:
-        SpaceError: a distribution is continuous or too large, or has categories that are neither numbers nor strings.
-    """
-    if not distributions:
-        raise SpaceError("no distributions were given; give at least one as {parameter: distribution}")
-    return SearchSpace(name, [Choice(label, (_options(label, values),)) for label, values in distributions.items()])
-
-
-def _options(label: str, distribution: Any) -> tuple[Any, ...]:
-    if hasattr(distribution, "choices"):
-        return tuple(distribution.choices)
-    low, high, step = (getattr(distribution, name, None) for name in ("low", "high", "step"))
-    if low is None or high is None or step is None:
-        raise SpaceError(
-            f"parameter {label!r} is {distribution!r}; expected a categorical, integer or stepped float distribution"
-        )
-    count = int((high - low) / step + 1e-9) + 1
-    if count > MAX_OPTIONS:
-        raise SpaceError(f"parameter {label!r} has {count} values; expected at most {MAX_OPTIONS}; give a larger step")
-    integers = all(isinstance(number, int) for number in (low, step))
-    return tuple(low + place * step if integers else round(low + place * step, 12) for place in range(count))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from optuna_ext.history import CLAIM
-from optuna_ext.storage import patiently
 
 BEAT = "nas_ext:beat"
 """System attribute of a running trial: number of heartbeats, and seconds without one after which it is stale."""
@@ -22,29 +21,21 @@ STALE_S = 600.0
 
 
 class Heartbeat:
-    """Heartbeat of a trial, inside a ``with`` block or from :meth:`start` to :meth:`stop`."""
+    """Heartbeat of a trial inside a ``with`` block: one at the start, then one every ``stale_s / 4`` seconds."""
 
-    def __init__(self, storage: Any, trial_id: int, stale_s: float = STALE_S) -> None:
+    def __init__(self, storage: Any, trial_id: int, stale_s: float) -> None:
         self._storage, self._trial_id, self._stale_s = storage, trial_id, stale_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self) -> Heartbeat:
-        """Write a heartbeat now, then one every ``stale_s / 4`` seconds from a thread."""
-        patiently(self._beat, 1)
+    def __enter__(self) -> Heartbeat:
+        self._beat(1)
         self._thread.start()
         return self
 
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def __enter__(self) -> Heartbeat:
-        return self.start()
-
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self._ended.set()
+        self._thread.join()
 
     def _run(self) -> None:
         count = 2

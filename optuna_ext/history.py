@@ -20,10 +20,6 @@ OPENED = "nas_ext:opened"
 """System attribute of the first trial of a generation: architectures that had a result when the generation began."""
 ERROR = "error"
 """User attribute: message of a failed evaluation. A failed trial without it is one whose worker stopped."""
-WITHDRAWN = "nas_ext:withdrawn"
-"""System attribute of a trial that ended without a result; other workers may evaluate its architecture."""
-FAILING = "nas_ext:failing"
-"""System attribute of a running trial: message of a failure that its worker may have caused."""
 TRIES = 3
 """Number of stopped workers after which their common architecture counts as failed."""
 
@@ -34,11 +30,8 @@ class Trials:
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
     """Architecture -> metrics, oldest first; None for a failed evaluation."""
-    errors: dict[Architecture, str] = field(default_factory=dict)
     held: dict[int, Architecture] = field(default_factory=dict)
     """Number of a running or waiting trial -> its architecture."""
-    failing: set[int] = field(default_factory=set)
-    """Numbers of running trials with a failure that the worker may have caused."""
     undecided: set[int] = field(default_factory=set)
     """Numbers of running trials without an architecture."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -71,8 +64,6 @@ class History:
             if not trial.state.is_finished():
                 if architecture is not None:
                     state.held[trial.number] = architecture
-                    if FAILING in trial.system_attrs:
-                        state.failing.add(trial.number)
                 elif status == "RUNNING" and not trial.params:
                     state.undecided.add(trial.number)
             elif architecture is not None and state.results.get(architecture) is None:
@@ -82,8 +73,7 @@ class History:
                     state.results[architecture] = {**_numbers(trial.user_attrs), **minimised}
                 elif status == "PRUNED" or ERROR in trial.user_attrs:
                     state.results[architecture] = None
-                    state.errors[architecture] = str(trial.user_attrs.get(ERROR, "pruned"))
-                elif WITHDRAWN not in trial.system_attrs:
+                else:
                     lost[architecture] += 1
                     if lost[architecture] >= TRIES:
                         state.results[architecture] = None

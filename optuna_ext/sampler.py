@@ -50,7 +50,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         strategy: a name of :data:`nas_core.search.STRATEGIES`.
         metrics: names of the objective values; default: metric names of the study, or ``loss``.
         seed: random seed, the same for all workers.
-        max_tries: largest number of candidates drawn to find one that satisfies the limits.
         independent_sampler: sampler of parameters that are not genes; default: ``RandomSampler``.
         options: settings of the strategy, such as ``population=20``.
 
@@ -66,14 +65,13 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         strategy: str = "evolution",
         metrics: Sequence[str] | None = None,
         seed: int = 0,
-        max_tries: int = 20_000,
         independent_sampler: Any = None,
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(strategy)
         if not isinstance(space, SearchSpace):
             raise ConfigError(f"space is {space!r}; expected a SearchSpace, such as get_space(name)")
-        self.space, self.seed, self.max_tries = space, seed, max_tries
+        self.space, self.seed = space, seed
         self.constraints = constraints_of(space, limits)
         self.config = config_of(self.kind.name, options)
         self._metrics = metrics
@@ -166,8 +164,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._search
 
     def _create(self, metrics: Sequence[str]) -> Any:
-        common = {"seed": self.seed, "max_tries": self.max_tries}
-        return self.kind.create(self.space, self.constraints, self.config, metrics, **common)
+        return self.kind.create(self.space, self.constraints, self.config, metrics, seed=self.seed)
 
     def _fits(self, study: Any) -> bool:
         return not self.kind.multi_objective or len(study.directions) > 1

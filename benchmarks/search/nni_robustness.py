@@ -42,7 +42,7 @@ RESULT = Path(__file__).parents[1] / "results" / "nni_robustness.json"
 COMPARED = ("journal.jsonl", "pareto.csv")
 ROOT = Path(__file__).parents[2]
 STRATEGIES: Mapping[str, dict[str, Any]] = {
-    "evolution": {"iterations": 3, "parents": 4, "mutations": 4, "crossovers": 4},
+    "evolution": {"iterations": 3, "population": 12, "parents": 4},
     "ranknas": {"samples": 8, "rankings": 4, "per_ranking": 4},
 }
 COMMON = {"space": "hat_small", "seed": 1}

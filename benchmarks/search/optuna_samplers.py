@@ -33,9 +33,7 @@ TABLES: Mapping[str, Callable[[], Table]] = {"nasbench201": nasbench201_table, "
 
 
 def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:
-    return HATEvolutionSampler(
-        table.space, table.limits, seed=seed, iterations=400, population=20, parents=10, mutations=5, crossovers=5
-    )
+    return HATEvolutionSampler(table.space, table.limits, seed=seed, iterations=400, population=20, parents=10)
 
 
 def _ranknas(table: Table, seed: int) -> optuna.samplers.BaseSampler:

@@ -74,14 +74,14 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "evolution": lambda: HATEvolution(
         SPACE,
         _limit(),
-        EvolutionConfig(iterations=10, population=60, parents=15, mutations=25, crossovers=20),
+        EvolutionConfig(iterations=10, population=60, parents=15),
         seed=1,
     ),
     "ranknas": lambda: RankNAS(
         SPACE, _limit(), RankNASConfig(samples=60, rankings=6, per_ranking=15, candidates=300, generations=4), seed=1
     ),
     "multi-objective": lambda: MultiObjectiveEvolution(
-        SPACE, _limit(), MultiObjectiveConfig(iterations=10, population=40, mutations=20, crossovers=20), seed=1
+        SPACE, _limit(), MultiObjectiveConfig(iterations=10, population=40), seed=1
     ),
 }
 

@@ -30,12 +30,8 @@ from numpy.typing import NDArray
 from benchmarks.parts.cells import Table, nasbench101_published_table, nasbench101_table, nasbench201_table
 from benchmarks.parts.published import NASBENCH201_LATENCY
 from benchmarks.parts.record import command, write_result
-from nas_core.device import pinned_threads
 from nas_core.files.reading import read_json
-from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormerPredictor
-from nas_core.predictor.ranker import RANKING
 from nas_core.search import (
     Constraint,
     EvolutionConfig,
@@ -49,7 +45,7 @@ from nas_core.search import (
     RankNASConfig,
 )
 from nas_core.search.registry import config_of
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture
 from nas_core.space.slots import Rows
 from optuna_ext import suggest_architecture
 
@@ -62,7 +58,7 @@ TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench101-published": nasbench101_published_table,
 }
 DEFAULT = ("nasbench201", "nasbench101")
-EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutations=5, crossovers=5, mutation_prob=0.3)
+EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutation_prob=0.3)
 
 
 class Search(Protocol):
@@ -195,34 +191,12 @@ class TPE:
         self.study.tell(self.trial, list(metrics.values()))
 
 
-class CellRanker:
-    """NN-Former on the graphs of cells."""
-
-    def __init__(self, table: Table, seed: int) -> None:
-        self.graphs: Callable[[Rows], Graphs] = table.graphs
-        self.predictor = NNFormerPredictor(RANKING, seed=seed, max_nodes=12, operations=8)
-
-    def fit(self, rows: Rows, values: Array) -> None:
-        with pinned_threads(1):
-            self.predictor.fit(self.graphs(rows), values)
-
-    def score(self, rows: Rows) -> Array:
-        with pinned_threads(1):
-            return self.predictor.predict(self.graphs(rows))
-
-
-def ranknas(table: Table, seed: int, ranker: str = "gaussian-process", per_ranking: int = 5) -> RankNAS:
+def ranknas(table: Table, seed: int, ranker: str = "gaussian-process") -> RankNAS:
     config = RankNASConfig(
-        samples=10 if ranker == "gaussian-process" else 20, rankings=400, per_ranking=per_ranking, candidates=1000,
+        samples=10 if ranker == "gaussian-process" else 20, rankings=400, per_ranking=5, candidates=1000,
         generations=3, parents=50, children=100, ranker=ranker,
     )  # fmt: skip
-    if ranker != "nn-former":
-        return RankNAS(table.space, table.limits, config, seed=seed)
-
-    def make(space: SearchSpace, seed: int) -> CellRanker:
-        return CellRanker(table, seed)
-
-    return RankNAS(table.space, table.limits, config, seed=seed, ranker=make)
+    return RankNAS(table.space, table.limits, config, seed=seed)
 
 
 def one_by_one(table: Table, seed: int) -> RankNAS:
@@ -239,7 +213,6 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "ranknas": ranknas,
     "ranknas, one at a time": one_by_one,
     "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
-    "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
 }
 
 

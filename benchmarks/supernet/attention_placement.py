@@ -29,7 +29,6 @@ from nas_core.latency.machine import describe_machine
 from nas_core.models.language import LanguageConfig, LanguageNet
 from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.search.constraints import Constraint
-from nas_core.search.placements import placements
 from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "attention_placement.json"
@@ -216,21 +215,27 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
     def cache(architecture: Architecture) -> float:
         return by_count[count(architecture)]
 
-    config = EvolutionConfig(iterations=3, population=8, parents=3, mutations=3, crossovers=2)
+    config = EvolutionConfig(iterations=3, population=8, parents=3)
     limits = {number: Constraint.per_architecture("cache_mb", by_count[number] * 1.001, space, cache)
               for number in range(1, job.layers)}  # fmt: skip
     strategies = {f"{number} linear": HATEvolution(space, [limit], config) for number, limit in limits.items()}
-    baselines = placements(space)
     result = search(
         strategies, lambda network: {**evaluate(network), "cache_mb": cache(network)}, job.work / "search",
-        objectives=["loss", "cache_mb"], given=baselines, progress=False,
+        objectives=["loss", "cache_mb"], progress=False,
     )  # fmt: skip
     rows = []
     for number, (name, best) in zip(limits, result.best.items(), strict=True):
         row: dict[str, Any] = {"linear_layers": number, "cache_mb": by_count[number], "ppl": best.metrics["ppl"]}
         row |= {"search": name, "attention": list(best.architecture["attention"])}  # type: ignore[arg-type]
+        simple = {
+            "linear in every second layer": set(range(1, job.layers, 2)),
+            f"linear in the first {number}": set(range(number)),
+            f"linear in the last {number}": set(range(job.layers - number, job.layers)),
+        }
         row["given"] = {
-            baseline: evaluate(network)["ppl"] for baseline, network in baselines.items() if count(network) == number
+            baseline: evaluate(job.placed(layers))["ppl"]
+            for baseline, layers in simple.items()
+            if len(layers) == number
         }
         rows.append(row)
         print(json.dumps(row), flush=True)

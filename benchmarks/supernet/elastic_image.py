@@ -58,7 +58,7 @@ class Job(ConvertedRuns):
         self.run(
             "search", "nas-ext", "search", "--checkpoint", self.supernet(FULL, self.updates, 1), "--latency-model",
             model, "--limit", "latency_share=0.5", "--out", folder, "--valid-sentences", 1000, "--set", "iterations=10",
-            "--set", "parents=8", "--set", "mutations=16", "--set", "crossovers=16",
+            "--set", "population=40",
         )  # fmt: skip
         finalists = read_json(folder / "finalists.json")["finalists"]
         best = next((entry for entry in finalists if entry["best_of"]), finalists[0])

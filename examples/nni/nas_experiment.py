@@ -20,7 +20,7 @@ from nas_core.space import Architecture, get_space
 from nas_core.space.labels import architecture_of
 
 STRATEGIES: dict[str, dict[str, Any]] = {
-    "evolution": {"iterations": 10, "population": 20, "parents": 10, "mutations": 5, "crossovers": 5},
+    "evolution": {"iterations": 10, "population": 20, "parents": 10},
     "ranknas": {"samples": 20, "rankings": 4, "per_ranking": 10},
     "multi-objective": {"iterations": 4, "population": 15},
     "random": {},

@@ -9,7 +9,6 @@ import typer
 
 from nas_core.errors import ConfigError
 from nas_core.files.reading import file_digest
-from nas_core.locks import file_lock
 from nas_core.predictor.files import new_file
 
 if TYPE_CHECKING:
@@ -20,11 +19,8 @@ def command(
     supernet: Annotated[
         list[Path], typer.Option(help="Checkpoint of a trained supernet; repeatable for supernets of the same space.")
     ],
+    trained: Annotated[list[Path], typer.Option(help="Results of trained networks (.jsonl); repeatable.")],
     out: Annotated[Path, typer.Option(help="File to write, .safetensors.")],
-    trained: Annotated[
-        list[Path] | None,
-        typer.Option(help="Results of trained networks (.jsonl); repeatable; default: only the supernet's metric."),
-    ] = None,
     metric: Annotated[str, typer.Option(help="Metric in these results to estimate, such as test_bleu.")] = "loss",
     larger_is_better: Annotated[
         bool | None, typer.Option(help="Larger values of --metric are better; default: judged by its name.")
@@ -42,15 +38,12 @@ def command(
     device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Fit an estimate of a network's quality after training from scratch, for 'nas-ext search --calibration'.
-
-    Supernet evaluations are stored next to the file; after an interruption, the same command resumes.
-    """
-    from nas_core.search.calibration.files import evaluation_settings, inherited_metrics, read_trained, save_calibration
-    from nas_core.search.calibration.model import Calibration
+    """Fit an estimate of a network's quality after training from scratch, for 'nas-ext search --calibration'."""
+    from nas_core.search.calibration.files import evaluation_settings, read_trained, save_calibration
+    from nas_core.search.calibration.model import Calibration, inherited_value
     from nas_core.supernet.host import open_supernet
 
-    new_file(out, force, [*supernet, *(trained or ())], [".safetensors"])
+    new_file(out, force, [*supernet, *trained], [".safetensors"])
     if valid_subset.startswith("test"):
         raise ConfigError(
             f"--valid-subset is {valid_subset}; test data must not be used here, give a validation split such as valid"
@@ -69,30 +62,19 @@ def command(
                 f"{path} has search space {further.space.name!r}, but {supernet[0]} has {space.name!r}; give supernets"
                 " of the same space"
             )
-    results = read_trained(trained, space, metric, test_set) if trained else None
-    info = {"supernets": fingerprints, "settings": settings, "test_set": results.test_set if results else test_set}
+    results = read_trained(trained, space, metric, test_set)
+    info = {"supernets": fingerprints, "settings": settings, "test_set": results.test_set}
     calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
-    if results is not None:
-        calibration.require_enough(len(results.architectures))  # before anything is evaluated
-    with file_lock(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
-        new_file(out, force)  # another process may have written it since
-        if results is not None:
-            metrics = inherited_metrics(
-                dict(zip(fingerprints, opened, strict=True)),
-                results.architectures,
-                inherited,
-                out.with_name("inherited.jsonl"),
-                settings,
-                lambda line: typer.echo(line, err=True),
-            )
-            calibration.fit(results.architectures, metrics, results.standalone)
-        save_calibration(calibration, out)
+    calibration.require_enough(len(results.architectures))  # before anything is evaluated
+    metrics = [
+        [inherited_value(one.evaluate(network), inherited) for one in opened] for network in results.architectures
+    ]
+    calibration.fit(results.architectures, metrics, results.standalone)
+    save_calibration(calibration, out)
     typer.echo("\n".join([*_summary(calibration), str(out)]))
 
 
 def _summary(calibration: Calibration) -> list[str]:
-    if not calibration.fitted:
-        return [f"no trained network: the estimate is the inherited {calibration.inherited_metric}"]
     direction = "larger" if calibration.larger else "smaller"
     lines = [f"{len(calibration.trained)} trained networks, {direction} {calibration.metric} is better"]
     if len(calibration.trained) > calibration.fewest:

@@ -248,7 +248,7 @@ def check_plug_in(group: str, name: str, target: str) -> None:
     check_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
     if isinstance(member, Adapter):
-        parts = [member.host, member.commands, member.network_families, member.space_format, member.shared_search]
+        parts = [member.host, member.commands, member.network_families, member.space_format]
         for part in filter(None, [*parts, *member.quickstarts.values()]):
             import_object(f"part of {name!r}", part)
 

@@ -15,7 +15,6 @@ from nas_core.files.reading import read_yaml
 from nas_core.jobs import JobsConfig
 from nas_core.options import config_from, options_of, read_pairs
 from nas_core.search.checkpoint import SearchSettings, search_checkpoint
-from nas_core.search.metrics import metric_named
 from nas_core.search.registry import STRATEGIES
 
 if TYPE_CHECKING:
@@ -57,28 +56,14 @@ def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
 
 def _report(settings: SearchSettings, result: SearchResult) -> None:
     from nas_core.report.run import finalists_text, read_run
-    from nas_core.report.tables import Column, Table
 
     typer.echo(finalists_text(read_run(settings.out)))
-    if result.to_train:
-        columns = [Column("key", "train next"), *(Column(name, *_shown(name)) for name in list(result.to_train[0])[1:])]
-        typer.echo(f"{Table(columns, result.to_train).text()}\nto train next, with results to be filled in:"
-                   f" {settings.out / 'train_next.jsonl'}")  # fmt: skip
-    elif settings.calibration:
-        typer.echo("to train next: none, all evaluated networks are trained")
     total = result.evaluations + result.saved
     typer.echo(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
         f" saved by the cache ({result.saved / total:.0%}), {len(result.archive)} on the Pareto front:"
         f" {settings.out}"
     )
-
-
-def _shown(name: str) -> tuple[str, str]:
-    if name.startswith("calibrated_"):
-        estimate = name.removeprefix("calibrated_")
-        return ("give or take", ".2g") if name.endswith("_spread") else (f"estimated {estimate}", ".4g")
-    return metric_named(name).title, metric_named(name).spec
 
 
 def make_command() -> Callable[..., None]:

@@ -68,12 +68,6 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
     return records
 
 
-def repair_jsonl(path: str | Path) -> None:
-    """Remove an incomplete last line of a JSON Lines file. No other process may write to it."""
-    with open(path, "a+b", buffering=0) as file:
-        _mend(file.fileno(), path)
-
-
 def _record(line: bytes) -> dict[str, Any]:
     value = parse_json(line)
     if not isinstance(value, dict):

@@ -123,12 +123,6 @@ class ChainGraphs:
         attention = [kind.operation(place) for _, kind in KINDS.items() if place in kind.places]
         return tuple(dict.fromkeys((*self._first, *attention)))
 
-    def operations_of(self, space: SearchSpace) -> int:
-        """Return the largest operation index in graphs of a space, plus 1."""
-        names, place = self.operations(), self._genes.place
-        chosen = {KINDS.get(kind).operation(place) for layer in self._genes.attention_options(space) for kind in layer}
-        return 1 + max(names.index(name) for name in (*self._first, *chosen))
-
     def attention(self, name: str) -> tuple[AttentionKind, str]:
         """Return an attention mechanism by name, and its operation name."""
         supported = self._genes.known_attention()

@@ -59,10 +59,6 @@ class ModelKind(ABC):
     def operations(self) -> tuple[str, ...]:
         """Operation names in graphs, by index."""
 
-    def operations_of(self, space: SearchSpace) -> int:
-        """Return the largest operation index in graphs of a space, plus 1."""
-        return len(self.operations)
-
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
         """Raise ``SpaceError`` or ``UnknownChoiceError`` for unsupported options of a space."""
 
@@ -168,9 +164,6 @@ class FormulaKind(ModelKind):
     @property
     def operations(self) -> tuple[str, ...]:
         return self.graphs.operations()
-
-    def operations_of(self, space: SearchSpace) -> int:
-        return self.graphs.operations_of(space)
 
     def params_m(self, architecture: Architecture) -> float:
         return float(self.costs.parameters(architecture) / 1e6)

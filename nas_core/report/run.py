@@ -15,7 +15,6 @@ from nas_core.errors import DataError, NasExtError
 from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import read_json, read_yaml, real_path
 from nas_core.report.tables import Column, Table, describe
-from nas_core.search.engine import GIVEN
 from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace
@@ -135,11 +134,6 @@ class SearchRun:
         """Search space; None if ``config.yaml`` does not contain it."""
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
-
-    @property
-    def given(self) -> dict[str, str]:
-        """Name of a baseline -> architecture key."""
-        return {str(name): str(key) for name, key in (self.settings.get("given") or {}).items()}
 
     def strategies(self) -> list[str]:
         return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in self.searches if "strategy" in s))
@@ -329,7 +323,7 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
         **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
         "objective": run.objective,
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
-        "searches": ", ".join(map(limit_label, (name for name in run.history() if name != GIVEN))),
+        "searches": ", ".join(map(limit_label, run.history())),
         "by": ", ".join(run.strategies()),
     }
     return {name: value for name, value in facts.items() if value not in (None, "", "None")}

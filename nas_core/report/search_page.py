@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ import numpy as np
 
 from nas_core.files.writing import write_atomic
 from nas_core.locks import is_locked
-from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import kinds_among
 from nas_core.report.figures import Cloud
@@ -34,8 +32,6 @@ from nas_core.report.run import (
     searched_genes,
 )
 from nas_core.report.tables import Column, Table
-from nas_core.search.engine import GIVEN
-from nas_core.search.progress import read_log
 from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
@@ -56,13 +52,15 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
     """
     run = read_run(folder)
     with damaged(folder):
-        state = progress_of(run)
+        state = state_of(run)
         space = (run.settings.get("space") or {}).get("name", "unknown")
-        reload = math.ceil(reload_s) if state.state in ("running", "unknown") else 0
+        reload = math.ceil(reload_s) if state in ("running", "unknown") else 0
         lead = f"Search space {space}, {len(run.evaluations)} evaluations."
         page = Page(f"Architecture search: {run.name}", lead, reload)
-        if state.state != "ended":
-            page.paragraph(state.text)
+        if state == "stopped":
+            page.paragraph("Not running: the search stopped. The same command continues it.")
+        elif state != "ended":
+            page.paragraph("The search is running." if state == "running" else "The search has not ended.")
         page.facts(facts_of(run))
         page.details("Fingerprints, versions and other settings", fingerprints_of(run))
         points = points_of([run])
@@ -70,7 +68,6 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
         page.points(points, best_number([run], points), "All evaluations")
         _add_genes(page, run)
         _add_course(page, run)
-        _add_baselines(page, run)
         _add_finalists(page, run, state)
         _write_evaluations(run)
         page.save(run.folder / "report.html")
@@ -96,12 +93,13 @@ def watch_report(
         if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
             sleep(every_s)
             continue
-        state = progress_of(read_run(folder))
-        over = state.state in ("ended", "stopped")
+        run = read_run(folder)
+        state = state_of(run)
+        over = state in ("ended", "stopped")
         now = ([(file.st_mtime, file.st_size) for file in files], over)
         if now != last:
             last = now
-            tell(f"wrote {write_report(folder, every_s)}: {state.state}, {state.counted}")
+            tell(f"wrote {write_report(folder, every_s)}: {state}, {len(run.evaluations)} evaluations")
         if over:
             return folder / "report.html"
         sleep(every_s)
@@ -110,43 +108,11 @@ def watch_report(
 # -- how far it is -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RunProgress:
-    """Progress of a search."""
-
-    state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs it; ``unknown``: another machine may run it."""
-    evaluations: int
-    most: int | None
-    """Largest number of evaluations; None if unknown."""
-    left_s: float | None
-    """Estimated remaining seconds; None if unknown."""
-
-    @property
-    def counted(self) -> str:
-        return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
-
-    @property
-    def text(self) -> str:
-        if self.state == "stopped":
-            return f"Not running: the search stopped after {self.counted}. The same command continues it."
-        estimate = f", at most about {duration(self.left_s)} left" if self.left_s else ""
-        return f"{'Running' if self.state == 'running' else 'Unfinished'}: {self.counted}{estimate}."
+State = Literal["running", "stopped", "ended", "unknown"]
+"""``stopped``: no process runs the search; ``unknown``: another machine may run it."""
 
 
-def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress of a search, from the lock, log and journal in its folder."""
-    count, log = len(run.evaluations), read_log(run.folder / "search.log")
-    most, left_s = None, None
-    if log is not None:
-        most, done = max(log.total, count), count - log.before
-        last = datetime.fromtimestamp((run.folder / "journal.jsonl").stat().st_mtime, UTC)
-        if done > 0:
-            left_s = (most - count) * (last - log.began).total_seconds() / done
-    return RunProgress(_state(run), count, most, left_s)
-
-
-def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
+def state_of(run: SearchRun) -> State:
     if run.notes.get("engine"):  # another program drives it, and writes the finalists so far after each evaluation
         return "unknown"
     if run.finalists:
@@ -272,7 +238,7 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 def _add_course(page: Page, run: SearchRun) -> None:
     page.heading("Course of the search")
-    history = {limit_label(name): values for name, values in run.history().items() if name != GIVEN}
+    history = {limit_label(name): values for name, values in run.history().items()}
     page.plot(
         figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
         "best value so far over the evaluations",
@@ -307,39 +273,13 @@ def _add_genes(page: Page, run: SearchRun) -> None:
         )
 
 
-# -- baselines, finalists ----------------------------------------------------------------------------------------------
+# -- finalists ---------------------------------------------------------------------------------------------------------
 
 
-def baselines_table(run: SearchRun) -> Table:
-    """Return a row per baseline, with the best evaluation of at most the same cost."""
-    metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
-    cost = next(iter(run.costs), run.metric)
-    best = min if not run.maximised else max
-    points, rows = run.points(cost), []
-    for name, key in run.given.items():
-        metrics = {metric: run.value(metrics_by_key.get(key, {}), metric) for metric in (run.metric, *run.costs)}
-        limit = metrics[cost]
-        within = [y for x, y in points if limit is not None and x <= limit] if run.costs else []
-        rows.append({"baseline": name, **metrics, "best": best(within, default=None)})
-    described = {name: run.described(name) for name in (run.metric, *run.costs)}
-    columns = [
-        Column("baseline", "baseline"),
-        *(Column(name, metric.title, metric.spec) for name, metric in described.items()),
-        Column("best", f"best {described[run.metric].label} at no more", described[run.metric].spec),
-    ]
-    return Table(columns, sorted(rows, key=lambda row: row[cost] or 0.0))
-
-
-def _add_baselines(page: Page, run: SearchRun) -> None:
-    if run.given:
-        page.heading("Compared with")
-        page.table(baselines_table(run))
-
-
-def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
+def _add_finalists(page: Page, run: SearchRun, state: State) -> None:
     page.heading("Finalists")
     if not run.finalists:
-        more = " Start it again to continue it." if state.state == "stopped" else ""
+        more = " Start it again to continue it." if state == "stopped" else ""
         page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
         return
     page.table(finalists_table(run))

@@ -6,12 +6,9 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
-from itertools import compress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from nas_core.checks import Range, check_fields, checked_value
 from nas_core.errors import ConfigError, unknown_choice
@@ -22,7 +19,6 @@ from nas_core.search.engine import search
 from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, default_strategy, how_many
-from nas_core.search.shared import check_shared, shared_evaluations
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -76,16 +72,10 @@ class SearchSettings:
     """Random seed of the search."""
     finalists: int = 8
     """Number of architectures chosen at the end."""
-    placements: bool = False
-    """Also evaluate baselines: another kind of attention in every layer, every second layer, the first or the last
-    ones.
-    """
     calibration: Path | None = None
     """File written by 'nas-ext lab calibrate'; its estimate of the quality after training from scratch is optimised."""
     further_supernet: tuple[Path, ...] = ()
     """Second or later supernet of the calibration; repeatable."""
-    train_next: int = 4
-    """With a calibration: number of networks to suggest for training."""
     measure: bool = True
     """Measure the latency of the best architectures on this machine."""
     device: str = "cpu"
@@ -96,19 +86,10 @@ class SearchSettings:
     """local: evaluate in this process; submitit: evaluate in jobs."""
     job: Mapping[str, Any] = field(default_factory=dict)
     """Setting of submitit's jobs, from the list above; repeatable."""
-    storage: str | None = None
-    """Optuna storage for a search by several workers with the same command: a URL such as sqlite:///search.db or
-    postgresql://user@host/name, or a journal file.
-    """
-    study: str | None = None
-    """Name of the search in the Optuna storage."""
-    lost_after_s: float = 120.0
-    """With storage: seconds without a heartbeat after which a worker counts as lost."""
 
     def __post_init__(self) -> None:
         positive = Range(1)
-        ranges = dict.fromkeys(("finalists", "train_next", "lost_after_s"), positive)
-        check_fields(self, ranges={"seed": Range(0), **ranges})
+        check_fields(self, ranges={"seed": Range(0), "finalists": positive})
         if self.valid_sentences is not None:
             checked_value(self.valid_sentences, int, "valid_sentences", positive)
         if self.evaluations is not None:
@@ -128,7 +109,6 @@ class SearchSettings:
             )
         if self.workload and not any(name in self.limit for name in MEMORY):
             raise ConfigError(f"workload has no effect without a limit of {' or '.join(MEMORY)}; add one, or omit it")
-        check_shared(self.storage, self.study, self.executor, self.device)
 
     @property
     def evaluated_on(self) -> dict[str, Any]:
@@ -202,7 +182,7 @@ class CheckpointEvaluation:
 
 
 def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
-    """Search for subnets of a trained supernet, measure the best ones, and suggest networks to train next.
+    """Search for subnets of a trained supernet, and measure the best ones.
 
     The run folder is that of :func:`nas_core.search.search`. The same settings resume an interrupted search.
 
@@ -251,7 +231,6 @@ class _CheckpointSearch:
         self.objectives = self._objectives()
 
     def run(self) -> SearchResult:
-        from nas_core.search.placements import placements
         from nas_core.search.remeasure import remeasure
 
         settings, evaluation = self.settings, self.evaluation
@@ -262,7 +241,7 @@ class _CheckpointSearch:
         self.log(f"strategy {self.strategy}: {number}; the first ones are timed to estimate the rest")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
-        evaluate_many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)
+        evaluate_many = elsewhere and evaluation.calibrated_many(elsewhere)
         with context:
             result = search(
                 self.strategies,
@@ -273,7 +252,6 @@ class _CheckpointSearch:
                 at_once=getattr(elsewhere, "at_once", None),
                 objectives=self.objectives,
                 finalists=settings.finalists,
-                given=placements(self.space) if settings.placements else {},
                 settings=self.compared,
                 notes=self._notes(),
             )
@@ -286,7 +264,7 @@ class _CheckpointSearch:
                 lambda architectures: remeasure(architectures, model, task),
             )
             save_finalists(settings.out, measured)
-        return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
+        return result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
         from nas_core.search.calibration.files import check_provenance, load_calibration
@@ -369,17 +347,7 @@ class _CheckpointSearch:
         if not self.here:
             devices = DeviceExecutor(settings.checkpoint, settings.device, self.opened, on_paper)
             return devices, devices
-        if not (settings.storage and settings.study):
-            return None, nullcontext()
-
-        def evaluate(architecture: Architecture) -> dict[str, float]:
-            row = self.space.rows([architecture])
-            limited = {limit.name: float(limit.values(row)[0]) for limit in self.limits}
-            return {**limited, **self.evaluation(architecture)}
-
-        names = settings.storage, settings.study
-        shared = shared_evaluations(*names, self.space, evaluate, self.objectives, self.compared, settings.lost_after_s)
-        return shared, nullcontext()
+        return None, nullcontext()
 
     def _notes(self) -> dict[str, Any]:
         from nas_core.files.reading import real_path
@@ -395,17 +363,3 @@ class _CheckpointSearch:
             **name,
             "units": dict(self.evaluation.supernet.units),
         }
-
-    def _to_train(self, result: SearchResult) -> list[dict[str, Any]]:
-        from nas_core.search.calibration.acquisition import write_next
-
-        assert self.evaluation.calibration is not None
-        on_paper = self.evaluation.on_paper
-        paid = on_paper(self.space.smallest())
-        cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)
-        rows = self.space.rows(list(result.evaluated))  # baselines may be outside all limits
-        within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
-        evaluated = {key: result.evaluated[key] for key in compress(result.evaluated, within)}
-        return write_next(
-            self.settings.out, self.evaluation.calibration, evaluated, cost, on_paper, self.settings.train_next
-        )

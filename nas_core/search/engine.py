@@ -36,9 +36,6 @@ from nas_core.space.files import space_to_dict
 
 _log = logging.getLogger(__name__)
 
-GIVEN = "given"
-"""Name in the journal for evaluations of baselines."""
-
 MAX_FAILURES = 10
 """Number of consecutive failed evaluations that stops a search."""
 
@@ -66,8 +63,6 @@ class SearchResult:
     """Number of results read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Architecture -> metrics; a failed evaluation lacks some metrics."""
-    to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, with ``key``, estimated metric and cost; empty without a calibration."""
 
     @property
     def winner(self) -> Entry:
@@ -94,7 +89,6 @@ def search(
     at_once: int | None = None,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
-    given: Mapping[str, Architecture] | None = None,
     settings: Mapping[str, Any] | None = None,
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
@@ -120,7 +114,6 @@ def search(
         out_dir: run folder; None keeps no files.
         objectives: metrics of the Pareto front; default: the strategies' objectives and the limited metrics.
         finalists: number of architectures chosen at the end, the best of each search included.
-        given: name -> baseline architecture, evaluated first.
         settings: further settings that must be equal when a run is resumed.
         notes: further content of ``config.yaml``, which may change.
         progress: print progress to stderr.
@@ -145,7 +138,7 @@ def search(
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
         engine = _Engine(named, evaluator, Path(folder), objectives, together, kept=out_dir is not None)
-        return engine.run(at_once or together, finalists, given or {}, settings or {}, notes or {}, progress)
+        return engine.run(at_once or together, finalists, settings or {}, notes or {}, progress)
 
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
@@ -211,7 +204,6 @@ class _Engine:
         self.objectives = tuple(objectives or dict.fromkeys([*metrics, *self.predictors]))
         self.archive = ParetoArchive(self.objectives)
         self.results: dict[Architecture, Metrics] = {}
-        self.given: list[Architecture] = []
         self.shared = 0
         self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
@@ -220,7 +212,6 @@ class _Engine:
         self,
         at_once: int,
         finalists: int,
-        given: Mapping[str, Architecture],
         settings: Mapping[str, Any],
         notes: Mapping[str, Any],
         progress: bool,
@@ -233,23 +224,20 @@ class _Engine:
                     f"{self.folder} contains a journal of evaluations but no config.yaml with their settings; restore"
                     " config.yaml, or give another folder"
                 )
-            keys = {name: architecture.key for name, architecture in given.items()}
             settle_config(
                 config,
                 {
                     **settings,
                     "objectives": list(self.objectives),
                     "finalists": finalists,
-                    **({"given": keys} if given else {}),
                     "searches": {name: strategy.describe() for name, strategy in self.strategies.items()},
                     "space": space_to_dict(self.space),
                 },
                 {"nas_ext": __version__, "numpy": np.__version__, **notes},
             )
-            total = len(set(given.values())) + sum(strategy.budget for strategy in self.strategies.values())
+            total = sum(strategy.budget for strategy in self.strategies.values())
             with Progress(self.folder / "search.log", total, at_once, progress, self.kept) as self.progress:
                 try:
-                    self._evaluate_given([self.space.validate(architecture) for architecture in given.values()])
                     for name in self.strategies:
                         self._drive(name)
                 finally:
@@ -257,15 +245,6 @@ class _Engine:
                         if self.session:
                             self.session.save()
             return self._finish(finalists)
-
-    def _evaluate_given(self, architectures: Sequence[Architecture]) -> None:
-        self.progress.searching(GIVEN)
-        self.given = list(dict.fromkeys(architectures))
-        for first in range(0, len(self.given), self.together):
-            with closing(self._results(GIVEN, self.given[first : first + self.together])) as results:
-                for _ in results:
-                    self.progress.advance()
-        self._flush_failures()
 
     def _drive(self, name: str) -> None:
         strategy = self.strategies[name]
@@ -315,8 +294,7 @@ class _Engine:
             metrics, problem = plain_metrics(predicted), outcome.reason
         else:
             metrics = plain_metrics({**predicted, **outcome})
-            needed = self.objectives if name == GIVEN else self.strategies[name].objectives
-            absent = [metric for metric in needed if metrics.get(metric) is None]
+            absent = [metric for metric in self.strategies[name].objectives if metrics.get(metric) is None]
             problem = f"{absent[0]} is {outcome.get(absent[0], 'missing')}" if absent else ""
         if not problem:
             self._flush_failures()
@@ -368,12 +346,13 @@ class _Engine:
         self._write_progress(list(self.strategies)[-1])
         evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
         rows = self.space.rows(list(evaluated))
-        feasible = {name: strategy.proposals.feasible(rows) for name, strategy in self.strategies.items()}
         best: dict[str, Entry] = {}
         for name, strategy in self.strategies.items():
             entries = [
                 Entry(architecture, metrics)
-                for (architecture, metrics), good in zip(evaluated.items(), feasible[name], strict=True)
+                for (architecture, metrics), good in zip(
+                    evaluated.items(), strategy.proposals.feasible(rows), strict=True
+                )
                 if good and strategy.metric in metrics
             ]
             if entries:
@@ -381,16 +360,7 @@ class _Engine:
         if not best:
             where = f"see 'error' in {self.journal.path}" if self.kept else "give out_dir to record the reasons"
             raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
-        allowed, front = evaluated, self.archive
-        if self.given:  # baselines may be outside all limits
-            outside = set(self.given) - set(itertools.compress(evaluated, np.any(list(feasible.values()), axis=0)))
-            allowed = {
-                architecture: metrics for architecture, metrics in evaluated.items() if architecture not in outside
-            }
-            front = ParetoArchive(self.objectives)
-            for architecture, metrics in allowed.items():
-                front.add(architecture, metrics)
-        chosen = with_measured_before(self.folder, choose_finalists(best, front, count), allowed)
+        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
         chosen = select_best(chosen, goals_of(self.strategies))
         save_finalists(self.folder, chosen)
         return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import time
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 from tqdm import tqdm
 
 from nas_core.errors import NasExtError
-from nas_core.files.reading import read_bytes
 from nas_core.files.writing import check_replaceable, os_errors
 from nas_core.progress import duration
 
@@ -22,9 +19,6 @@ LOG_EVERY_S = 60.0
 """Seconds between log lines."""
 FIRST, FIRST_S = 5, 20.0
 """Number of evaluations, or seconds after the first evaluation, before the time estimate is reported."""
-
-_BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
-_STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
 
 clock = time.monotonic
 
@@ -122,35 +116,3 @@ class Progress:
         check_replaceable(self._log)
         with os_errors("write", self._log), open(self._log, "a", encoding="utf-8") as file:
             file.write(f"{now} {text}\n")
-
-
-@dataclass(frozen=True)
-class Logged:
-    """Last session of a search, read from its log file."""
-
-    began: datetime
-    """Time of its first evaluation."""
-    before: int
-    """Number of results at that time."""
-    total: int
-    """Largest number of results."""
-    results: int
-    """Number of results at the last log line."""
-
-
-def read_log(path: Path) -> Logged | None:
-    """Return the last session in a log file; None if there is none."""
-    try:
-        lines = read_bytes(path).decode("utf-8").splitlines()
-    except (NasExtError, UnicodeDecodeError):
-        return None
-    logged: Logged | None = None
-    for day, hour, text in (line.split(" ", 2) for line in lines if line.count(" ") > 1):
-        if began := _BEGAN.match(text):
-            before = int(began[2] or 0)
-            with contextlib.suppress(ValueError):
-                when = datetime.fromisoformat(f"{day} {hour}").astimezone()
-                logged = Logged(when, before, before + int(began[1].replace(",", "")), before)
-        elif logged is not None and (state := _STATE.search(text)):
-            logged = replace(logged, results=int(state[1]), total=int(state[2].replace(",", "")))
-    return logged

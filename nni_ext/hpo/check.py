@@ -13,7 +13,7 @@ from nni_ext.hpo.tuner import SearchTuner
 
 _FEATURE = "checking experiments of NNI"
 _TRIAL = "nni_ext.trial"
-_FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
+_FILES = ("--checkpoint", "--data", "--latency-model")
 
 
 def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, config: Any) -> list[str]:
@@ -34,8 +34,7 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
     command = typed.split()
     ours = _TRIAL in command
     default = _option(command, "--metric") or "loss" if ours else metric
-    if not ours or _option(command, "--calibration") is None:  # only a calibration's file knows the direction
-        warnings += _about_default(default, metric, mode, ours)
+    warnings += _about_default(default, metric, mode, ours)
     return warnings + (_about_files(command, config) if ours else [])
 
 

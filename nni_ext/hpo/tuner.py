@@ -91,7 +91,7 @@ class SearchTuner(_Tuner):
     - ``max_latency_ms`` with ``latency_model`` (a file of ``nas-ext latency fit``), ``max_params_m``, ``max_flops_g``,
       ``max_memory_mb``, ``max_cache_mb``: hard constraints; they need ``space``.
     - ``workload``: settings for ``max_memory_mb`` and ``max_cache_mb``, such as lengths and beam size.
-    - ``seed``, ``max_tries``: see :class:`~nas_core.search.Strategy`.
+    - ``seed``: random seed.
     """
 
     def __init__(
@@ -104,7 +104,6 @@ class SearchTuner(_Tuner):
         unit: str = "",
         optimize_mode: str = MODES[0],
         seed: int = 0,
-        max_tries: int = 20_000,
         latency_model: str | None = None,
         workload: Mapping[str, Any] | None = None,
         **options: Any,
@@ -122,7 +121,7 @@ class SearchTuner(_Tuner):
         _check_direction(self.metric, self.mode)
         self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
         """Name of the minimised metric: ``metric``, or ``-metric`` for its negative."""
-        self.common = {"seed": seed, "max_tries": max_tries}
+        self.seed = seed
         self.space = None if space is None else get_space(expand(space))
         model = None if latency_model is None else expand(latency_model)
         self.constraints = make_constraints(self.space, limits, model, workload)
@@ -159,7 +158,7 @@ class SearchTuner(_Tuner):
                     raise ConfigError("the search space was changed during a search; start a new experiment")
                 return
             search = SteadySearch(
-                self.kind.create(space, self.constraints, self.config, self.objectives, **self.common)
+                self.kind.create(space, self.constraints, self.config, self.objectives, seed=self.seed)
             )
             search.strategy.start()
             self._record = Record.of_experiment(search.strategy, {self.metric: self.unit} if self.unit else {})

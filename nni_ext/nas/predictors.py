@@ -16,8 +16,7 @@ from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
 from nas_core.models import kind_of
-from nas_core.predictor import AccuracyModel, expected_improvement, load_accuracy_model
-from nas_core.predictor.targets import checked_levels
+from nas_core.predictor import AccuracyModel, load_accuracy_model
 from nas_core.space.files import space_from_dict
 from nas_core.space.labels import architecture_of
 from nni_ext.compat import host_class, nni_module
@@ -112,8 +111,6 @@ class PredictorProfiler(_Profiler):
         reader: name of the function from samples to graphs; default: the one used for training the predictor. Latency
             on NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for other model spaces.
-        quantile: quantile of the predictive distribution to return, such as 0.9 for a filter with ``max=``; default:
-            the mean prediction.
     """
 
     def __init__(
@@ -123,15 +120,11 @@ class PredictorProfiler(_Profiler):
         *,
         read: Read | None = None,
         reader: str | None = None,
-        quantile: float | None = None,
     ) -> None:
         super().__init__(model_space)
         if read is None:
             reader_for(model_space)  # reject a wrong space before a file is opened
-        self.predictor, self.quantile = open_predictor(predictor), quantile
-        if quantile is not None:
-            checked_levels([quantile])
-            self.predictor.require_std()
+        self.predictor = open_predictor(predictor)
         self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:
@@ -144,9 +137,7 @@ class PredictorProfiler(_Profiler):
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
         graphs = [self.read(sample) for sample in samples]
-        if self.quantile is None:
-            return [float(value) for value in self.predictor.predict(graphs)]
-        return [float(value) for value in self.predictor.predict_quantiles(graphs, [self.quantile])[0]]
+        return [float(value) for value in self.predictor.predict(graphs)]
 
 
 class NetworkLatencyProfiler(_Profiler):
@@ -212,9 +203,8 @@ class NetworkLatencyProfiler(_Profiler):
 class PredictorEvaluator(_Evaluator):
     """NNI evaluator that reports a predictor's prediction instead of training the model.
 
-    NNI's strategies maximise the metric. The reported result also has the standard deviation as ``std``, and with
-    ``best`` the prediction as ``prediction``. For NNI's training-service engine, ``predictor`` must be a file and
-    ``read`` importable.
+    NNI's strategies maximise the metric. The reported result also has the standard deviation as ``std``. For NNI's
+    training-service engine, ``predictor`` must be a file and ``read`` importable.
 
     Example:
         >>> evaluator = PredictorEvaluator("accuracy.safetensors")
@@ -222,7 +212,6 @@ class PredictorEvaluator(_Evaluator):
 
     Args:
         predictor: fitted predictor, or its file.
-        best: best measured value; the metric is then the expected improvement over this value.
         reader: see :class:`~nni_ext.PredictorProfiler`.
         read: see :class:`~nni_ext.PredictorProfiler`.
     """
@@ -233,17 +222,13 @@ class PredictorEvaluator(_Evaluator):
         *,
         read: Read | None = None,
         reader: str | None = None,
-        best: float | None = None,
     ) -> None:
         self.predictor = open_predictor(predictor)
-        self.best = best
-        if best is not None:
-            self.predictor.require_std()
         self.path = str(real_path(predictor)) if isinstance(predictor, str | Path) else None
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """Return the prediction or expected improvement of a frozen model; in a trial, also report it to NNI."""
+        """Return the prediction for a frozen model; in a trial, also report it to NNI."""
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
         if sample is None:
@@ -253,8 +238,6 @@ class PredictorEvaluator(_Evaluator):
         predicted, std = self.predictor.predictions([read(sample)])
         metric = float(predicted[0])
         more = {} if std is None else {"std": float(std[0])}
-        if self.best is not None and std is not None:
-            more["prediction"], metric = metric, float(expected_improvement(predicted, std, self.best)[0])
         reported = {"default": metric, **more} if more else metric
         nni = nni_module("nni", _EVALUATING)
         if nni.get_current_parameter() is not None:
@@ -271,7 +254,7 @@ class PredictorEvaluator(_Evaluator):
                 "the predictor is an object in memory, which cannot be sent to NNI's trials; save it and give its path,"
                 " or use the sequential engine"
             )
-        return {"predictor": self.path, "read": self.read, "reader": self.reader, "best": self.best}
+        return {"predictor": self.path, "read": self.read, "reader": self.reader}
 
     @classmethod
     def _load(cls, **fields: Any) -> PredictorEvaluator:

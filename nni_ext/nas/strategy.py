@@ -44,7 +44,6 @@ class SearchStrategy(_Strategy):
         objectives: metrics of a multi-objective strategy, ``default`` first; start the name of a larger-is-better
             metric with a minus. Default: ``default`` and the constrained costs.
         maximize: larger values of the metric ``default`` are better.
-        max_tries: largest number of candidates drawn to find one that meets the constraints.
         record: folder for results, read by ``nas-ext report``; a killed search continues from it.
         options: settings of the strategy, named as in ``nas-ext search --help``.
 
@@ -63,7 +62,6 @@ class SearchStrategy(_Strategy):
         objectives: Sequence[str] | None = None,
         maximize: bool = True,
         seed: int = 0,
-        max_tries: int = 20_000,
         record: str | Path | None = None,
         **options: Any,
     ) -> None:
@@ -72,7 +70,7 @@ class SearchStrategy(_Strategy):
         super().__init__()
         self.limits = dict(constraints or {})
         self.further_objectives = further_objectives(self.kind, objectives, "default", list(self.limits))
-        self.maximize, self.seed, self.max_tries = maximize, seed, max_tries
+        self.maximize, self.seed = maximize, seed
         self.search: Strategy | None = None
         """Search strategy, set by :meth:`initialize`."""
         self._evaluations: Evaluations | None = None
@@ -101,8 +99,7 @@ class SearchStrategy(_Strategy):
         costs = [limit_constraint(flat, model_space, name, *pair) for name, pair in self.limits.items()]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
-        common = {"seed": self.seed, "max_tries": self.max_tries}
-        self.search = self.kind.create(flat.space, constraints, self.config, objectives, **common)
+        self.search = self.kind.create(flat.space, constraints, self.config, objectives, seed=self.seed)
         self._evaluations = Evaluations(self.search, flat, costs, self.maximize)
         self._submitted.listen(engine)
         return model_space

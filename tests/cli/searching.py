@@ -28,12 +28,9 @@ SPACE = translation_space(
 WORKLOAD = TranslationWorkloadConfig(source_vocab=20, target_vocab=24, source_length=4, target_length=3, beam=2)
 
 
-CHILDREN = ["--set", "mutations=6", "--set", "crossovers=6"]
-
-
 SMALL = {
-    "evolution": ["--set", "iterations=3", "--set", "parents=4", *CHILDREN],
-    "multi-objective": ["--set", "iterations=3", "--set", "population=4", *CHILDREN],
+    "evolution": ["--set", "iterations=3", "--set", "population=16", "--set", "parents=4"],
+    "multi-objective": ["--set", "iterations=3", "--set", "population=6"],
 }
 
 

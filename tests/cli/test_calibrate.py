@@ -59,7 +59,7 @@ def test_calibrate_search_train_and_calibrate_again(
     output = capsys.readouterr().out
     assert "6 trained networks, larger test_bleu is better" in output and "leave-one-out" in output
     assert len(supernet.evaluated) == 6
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--train-next", "3"]
+    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, "--no-measure", limits=False) == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     assert config["objectives"] == ["-calibrated_test_bleu", "params_m", "flops_g"][: len(config["objectives"])]
@@ -72,74 +72,10 @@ def test_calibrate_search_train_and_calibrate_again(
         == best["metrics"]["calibrated_test_bleu"]
     )
     assert abs(bleu(architectures[0]) - best["metrics"]["calibrated_test_bleu"]) < 0.2
-    assert "to train next" in capsys.readouterr().out
-    records = [json.loads(line) for line in (tmp_path / "run" / "train_next.jsonl").read_text().splitlines()]
-    assert len(records) == 3 and {record["test_set"] for record in records} == {"newstest"}
-    assert all(record["expected"]["params_m"] <= 0.006 for record in records)
-    assert not {Architecture(record["genes"]) for record in records} & set(calibration.trained)
-    following = tmp_path / "run" / "train_next.jsonl"
-    options = ["--trained", str(first), "--trained", str(following), "--force"]
-    assert calibrate(*options) == 2
-    assert "line 1: network" in (error := capsys.readouterr().err) and "has no test_bleu yet" in error
-    for record in records:
-        record["metrics"]["test_bleu"] = bleu(Architecture(record["genes"]))
-    following.write_text("".join(json.dumps(record) + "\n" for record in records))
-    before = len(supernet.evaluated)
-    assert calibrate(*options) == 0
-    assert "9 trained networks" in capsys.readouterr().out
-    assert len(supernet.evaluated) == before + 3  # those of before were kept
-    assert calibrate(*options, out="another.safetensors") == 0
-    assert len(supernet.evaluated) == before + 3
-
-
-def test_a_search_that_is_repeated_keeps_results_that_were_filled_in(
-    calibrate: Calibrate, run: Search, tmp_path: Path
-) -> None:
-    assert calibrate("--trained", str(results(tmp_path / "first.jsonl", drawn(6)))) == 0
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--no-measure"]
-    assert run(*by, "--train-next", "2", limits=False) == 0
-    path = tmp_path / "run" / "train_next.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    records[1]["metrics"]["test_bleu"] = 33.5
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert run(*by, "--train-next", "3", limits=False) == 0
-    reloaded = [json.loads(line) for line in path.read_text().splitlines()]
-    assert reloaded[0] == records[1] and len(reloaded) == 3
-    assert records[0]["key"] in {record["key"] for record in reloaded[1:]}
-    assert {record["metrics"]["test_bleu"] for record in reloaded[1:]} == {None}
-
-
-def test_without_trained_networks_the_inherited_metric_is_searched(
-    calibrate: Calibrate, run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert calibrate() == 0
-    assert "no trained network: the estimate is the inherited loss" in capsys.readouterr().out
-    by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
-    assert run(*by, limits=False) == 0
-    assert run("--limit", "params_m=0.006", limits=False, out="plain") == 0
-    best = [json.loads((tmp_path / name / "finalists.json").read_text())["finalists"][0] for name in ("run", "plain")]
-    assert best[0]["genes"] == best[1]["genes"]
-    assert json.loads((tmp_path / "run" / "train_next.jsonl").read_text().splitlines()[0])["metrics"] == {
-        "test_bleu": None
-    }
-
-
-def test_an_interrupted_calibration_goes_on(
-    calibrate: Calibrate, supernet: ToySupernet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained = results(tmp_path / "trained.jsonl", drawn(5))
-
-    def interrupted(architecture: Architecture) -> dict[str, float]:
-        if len(supernet.evaluated) > 2:
-            raise KeyboardInterrupt
-        return score(architecture)
-
-    monkeypatch.setattr(supernet, "score", interrupted)
-    assert calibrate("--trained", str(trained)) == 130
-    assert not (tmp_path / "model.safetensors").exists()
-    monkeypatch.setattr(supernet, "score", score)
-    assert calibrate("--trained", str(trained)) == 0
-    assert len(supernet.evaluated) == 6  # the third twice
+    new = [Architecture(one["genes"]) for one in finalists if Architecture(one["genes"]) not in calibration.trained]
+    following = results(tmp_path / "following.jsonl", new[:3], test_set="newstest")
+    assert calibrate("--trained", str(first), "--trained", str(following), "--force") == 0
+    assert f"{6 + len(new[:3])} trained networks" in capsys.readouterr().out
 
 
 def rejected(text: str, capsys: pytest.CaptureFixture[str]) -> None:

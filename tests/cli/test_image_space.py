@@ -87,7 +87,7 @@ def test_a_search_by_nn_former_ends_in_measured_finalists(
         "--finalists",
         3,
     ]
-    out, _ = run(capsys, "search", *search, "--out", measured / "run", *small, "--set", "ranker=nn-former")
+    out, _ = run(capsys, "search", *search, "--out", measured / "run", *small)
     assert "measured (ms)" in out
     for finalist in json.loads((measured / "run" / "finalists.json").read_text())["finalists"]:
         assert finalist["measured"]["latency_ms"] > 0 and finalist["metrics"]["latency_ms"] <= slowest

@@ -72,8 +72,6 @@ WRONG = [
     (f"{SEARCH} {JOBS} --job slurm.=a100", "slurm.=a100"),
     (f"{SEARCH} --job jobs=4", "jobs"),
     (f"{SEARCH} {JOBS} --device cuda:1", "cuda:1"),
-    (f"{SEARCH} --study ours", "storage"),
-    (f"{SEARCH} --storage x.log --study s {JOBS}", "submitit"),
     (f"{CALIBRATE} {{i}}/no.jsonl", "no.jsonl"),
     (f"{CALIBRATE} {{i}}/trained.jsonl --metric quality", "quality"),
     (f"{CALIBRATE} {{i}}/trained.jsonl --inherited top1", "top1"),

@@ -19,7 +19,7 @@ def error(architecture):
     return {"loss": 1 / (1 + sum(width**0.5 for width in architecture["width"]))}
 
 
-found = search(HATEvolution(space, config=EvolutionConfig.of(iterations=2, population=16)), error, "run")
+found = search(HATEvolution(space, config=EvolutionConfig(iterations=2, population=16)), error, "run")
 assert found.winner is not None and found.winner.architecture["layers"] == 4
 ranked = search(
     RankNAS(space, config=RankNASConfig(samples=20, rankings=1, per_ranking=4, candidates=50, generations=2)), error

@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "nni"
 BIN = Path(sys.executable).parent
 TRIALS = 4
 SMALL: Mapping[str, dict[str, Any]] = {
-    "evolution": {"iterations": 3, "parents": 2, "mutations": 2, "crossovers": 1},
+    "evolution": {"iterations": 3, "population": 5, "parents": 2},
     "ranknas": {"samples": 4, "rankings": 2, "per_ranking": 2},
 }
 

@@ -6,14 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
-from nas_core.files.reading import file_digest  # noqa: E402
-from nas_core.search.calibration.files import evaluation_settings, save_calibration  # noqa: E402
-from nas_core.search.calibration.model import Calibration  # noqa: E402
 from nas_core.space import get_space  # noqa: E402
 from nas_core.space.labels import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402
@@ -62,24 +58,3 @@ def test_the_test_data_choose_nothing(
     assert error.count("\n") == 1
     assert main([*options, "--architecture", str(tmp_path / "a.json")]) == 2
     assert "none.pt" in capsys.readouterr().err
-
-
-def test_a_calibration_is_what_a_trial_reports(
-    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("nni_ext.trial.open_supernet", lambda path, **options: ToySupernet(SPACE))
-    (tmp_path / "net.pt").write_bytes(b"weights")
-    architectures = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 5))
-    settings = evaluation_settings(None, "valid", None)
-    info = {"supernets": [file_digest(tmp_path / "net.pt")], "settings": settings}
-    calibration = Calibration(SPACE, "test_bleu", info=info).fit(architectures, [1, 2, 3, 4, 5], [25, 24, 23, 22, 21.5])
-    save_calibration(calibration, tmp_path / "model.safetensors")
-    SPACE.smallest().save(tmp_path / "a.json")
-    options = ["--checkpoint", str(tmp_path / "net.pt"), "--architecture", str(tmp_path / "a.json")]
-    options += ["--calibration", str(tmp_path / "model.safetensors")]
-    assert main(options) == 0
-    output = json.loads(capsys.readouterr().out)
-    assert output["default"] == output["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
-    assert output["calibrated_test_bleu_spread"] > 0 and output["loss"] == 1.0
-    assert main([*options, "--valid-sentences", "7"]) == 2
-    assert "was created with valid_sentences None, now valid_sentences is 7" in capsys.readouterr().err

@@ -73,7 +73,7 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: tuner(strategy="HATEvolution"), Unknown, "HATEvolution"),
     (lambda: tuner(iterations="five"), ConfigError, "'five'"),
     (lambda: tuner(objectives=["loss", "latency_ms"]), ConfigError, "evolution"),
-    (lambda: tuner(population=100, parents=3, mutations=4, crossovers=4), ConfigError, "expected 11"),
+    (lambda: tuner(population=3, parents=10), ConfigError, "at most the population, 3"),
     (lambda: tuner(optimize_mode="best"), Unknown, "best"),
     (lambda: tuner(metric="loss", optimize_mode="maximize"), ConfigError, "loss"),
     (lambda: tuner(metric="top1"), ConfigError, "top1"),

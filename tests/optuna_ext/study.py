@@ -1,9 +1,8 @@
-"""What tests of the adapter for Optuna share: a small space, its quality, and workers of a study to be killed."""
+"""What tests of the adapter for Optuna share: a small space, its quality, and storages of studies."""
 
 from __future__ import annotations
 
 import os
-import signal
 import uuid
 from pathlib import Path
 
@@ -14,11 +13,9 @@ import sqlalchemy
 
 from nas_core.search import Constraint
 from nas_core.space import Architecture, Choice, SearchSpace
-from optuna_ext.storage import open_storage
-from optuna_ext.worker import SharedEvaluations
 from tests.toys import ToySupernet
 
-__all__ = ["EVERY", "NAME", "SMALL", "SPACE", "limit", "quality", "size", "storage_at", "study_in", "supernet", "work"]
+__all__ = ["EVERY", "NAME", "SMALL", "SPACE", "limit", "quality", "size", "storage_at", "study_in", "supernet"]
 
 SPACE = SearchSpace(
     "small",
@@ -69,26 +66,7 @@ def storage_at(folder: Path, kind: str) -> str:
     return f"{url}?options=-csearch_path%3D{schema}"
 
 
-def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None, **options: object) -> optuna.Study:
-    return optuna.create_study(
-        storage=open_storage(storage), study_name=NAME, sampler=sampler, load_if_exists=True, **options
-    )
-
-
-def work(storage: str, dies_at: int, log: str) -> None:
-    """One worker of a shared search, which notes what it evaluates and is killed in evaluation number ``dies_at``."""
-    count = 0
-
-    def evaluate(architecture: Architecture) -> dict[str, float]:
-        nonlocal count
-        count += 1
-        if count == dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        with Path(log).open("a") as file:
-            file.write(architecture.key + "\n")
-        return {"loss": quality(architecture), "size": size(architecture), "further": 3.0}
-
-    shared = SharedEvaluations(
-        storage, NAME, SPACE, evaluate, ["loss", "size"], {"data": "toy"}, stale_s=1.0, poll_s=0.02
-    )
-    assert [outcome["loss"] for outcome in shared(EVERY)] == [quality(one) for one in EVERY]
+def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None) -> optuna.Study:
+    journals = optuna.storages.journal
+    opened = storage if "://" in storage else optuna.storages.JournalStorage(journals.JournalFileBackend(storage))
+    return optuna.create_study(storage=opened, study_name=NAME, sampler=sampler, load_if_exists=True)

@@ -1,16 +1,15 @@
-"""Genes as distributions, architectures of trials, and spaces of distributions."""
+"""Genes as distributions, and architectures of trials."""
 
 from __future__ import annotations
 
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from nas_core.space import get_space
 from nas_core.space.labels import parameters_of
 from optuna_ext import architecture_of, suggest_architecture
-from optuna_ext.genes import distributions_of, space_of
+from optuna_ext.genes import distributions_of
 from tests.optuna_ext.study import SPACE
 
 
@@ -34,14 +33,3 @@ def test_layers_that_do_not_exist_are_no_parameters() -> None:
     architecture = suggest_architecture(trial, SPACE)
     assert architecture["width"] == (8,) and "width.1" not in trial.params
     assert architecture_of({**trial.params, "width.1": 32, "lr": 0.1}, SPACE) == architecture
-
-
-def test_a_space_of_distributions() -> None:
-    space = space_of(
-        {
-            "kind": CategoricalDistribution(["a", "b"]),
-            "width": IntDistribution(8, 32, step=8),
-            "rate": FloatDistribution(0.1, 0.5, step=0.2),
-        }
-    )
-    assert [choice.options[0] for choice in space.choices] == [("a", "b"), (8, 16, 24, 32), (0.1, 0.3, 0.5)]

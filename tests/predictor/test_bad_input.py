@@ -28,11 +28,10 @@ from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import LogReadout
 from nas_core.predictor.nn_former.packed import PackedBatch
 from nas_core.predictor.prior import Prior, shipped_prior
-from nas_core.predictor.ranker import check_readable
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.statistics.features import Vocabulary, graph_statistics
 from nas_core.predictor.statistics.operation_features import operation_features
-from tests.contracts.strategy import SPACE, TINY
+from tests.contracts.strategy import SPACE
 from tests.predictor.graphs import random_graphs
 
 GRAPHS, FEATURED = random_graphs((5, 6, 7) * 4), random_graphs((5, 6, 7) * 4, features=True)
@@ -101,7 +100,6 @@ FITS: list[Case] = [
     (lambda: NNFormerPredictor("prior").predict_with_std(CELLS), ConfigError, "prior"),
     (lambda: NNFormerPredictor("prior").save("never.safetensors"), ConfigError, "not fitted"),
     (lambda: paper().network_share, ConfigError, "not fitted"),
-    (lambda: check_readable(TINY), ConfigError, "tiny"),
 ]
 DATA: list[Case] = [
     (lambda: MODEL(Batch.of(Graphs.of([Graph([0, 5], [(0, 1)])]))), GraphError, "operation index 5"),

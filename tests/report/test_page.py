@@ -9,7 +9,7 @@ import pytest
 from nas_core.locks import file_lock
 from nas_core.report import write_comparison, write_report
 from nas_core.report.run import read_run
-from nas_core.report.search_page import progress_of, watch_report
+from nas_core.report.search_page import state_of, watch_report
 from tests.report.browser import opened_browser, point_of, visited
 from tests.report.pages import ReadPage
 from tests.report.runs import made_run, unfinished
@@ -70,13 +70,14 @@ def test_a_page_in_a_browser(run: Path, tmp_path: Path) -> None:
 
 def test_how_far_a_search_is(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run")
-    assert progress_of(read_run(folder)).state == "ended"
+    assert state_of(read_run(folder)) == "ended"
     assert 'http-equiv="refresh"' not in write_report(folder).read_text(encoding="utf-8")
     unfinished(folder, 5)
-    assert progress_of(read_run(folder)).state == "stopped"
+    assert state_of(read_run(folder)) == "stopped"
     assert "The same command continues it" in write_report(folder).read_text(encoding="utf-8")
     messages: list[str] = []
-    assert watch_report(folder, tell=messages.append) == folder / "report.html" and "stopped, 5 of" in messages[0]
+    assert watch_report(folder, tell=messages.append) == folder / "report.html"
+    assert "stopped, 5 evaluations" in messages[0]
     with file_lock(folder / "journal.lock", "searches", "wait"):
         page = write_report(folder, reload_s=7).read_text(encoding="utf-8")
-    assert "Running: 5 of" in page and '<meta http-equiv="refresh" content="7">' in page
+    assert "The search is running" in page and '<meta http-equiv="refresh" content="7">' in page

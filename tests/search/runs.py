@@ -11,7 +11,7 @@ from nas_core.search import EvolutionConfig, HATEvolution, SearchResult, search
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, limit, quality
 
-CONFIG = EvolutionConfig(iterations=4, population=20, parents=5, mutations=8, crossovers=7)
+CONFIG = EvolutionConfig(iterations=4, population=20, parents=5)
 LIMITS = (3000.0, 2500.0)
 
 

@@ -27,7 +27,7 @@ from tests.contracts.strategy import SPACE, limit
 from tests.search.toy_host import troubled
 
 FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
-SMALL = EvolutionConfig(iterations=3, population=12, parents=4, mutations=5, crossovers=3)
+SMALL = EvolutionConfig(iterations=3, population=12, parents=4)
 STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "evolution": lambda value: HATEvolution(SPACE, [limit(value)], SMALL, seed=1),
     "random": lambda value: RandomSearch(SPACE, [limit(value)], RandomConfig(evaluations=40, batch=15), seed=1),
@@ -41,7 +41,7 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
         SPACE, [limit(value)], HypervolumeConfig(evaluations=36, samples=12, per_round=4, candidates=50), seed=1
     ),
     "multi-objective": lambda value: MultiObjectiveEvolution(
-        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8, mutations=5, crossovers=5), seed=1
+        SPACE, [limit(value)], MultiObjectiveConfig(iterations=3, population=8), seed=1
     ),
 }
 

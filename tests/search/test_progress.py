@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import nas_core.progress
 from nas_core.search import RandomConfig, RandomSearch, progress, search
-from nas_core.search.progress import Logged, Progress, read_log
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import quality
@@ -64,30 +62,6 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     before = (tmp_path / "search.log").read_bytes()
     run(tmp_path, limits=(3000.0,))  # all is known: nothing to log
     assert (tmp_path / "search.log").read_bytes() == before
-
-
-def test_a_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch) -> None:
-    now = [1.0]
-    monkeypatch.setattr(progress, "clock", lambda: now[0])
-    file = tmp_path / "search.log"
-    with Progress(file, 3000, 1, show=False) as progress_bar:
-        progress_bar.advance()  # known from before
-        progress_bar.advance()
-        progress_bar.begin()
-        first = read_log(file)
-        for _ in range(3):
-            now[0] += 40
-            progress_bar.evaluated()
-            progress_bar.advance()
-        second = read_log(file)
-    assert first is not None and first.began.tzinfo is not None
-    assert abs((datetime.now().astimezone() - first.began).total_seconds()) < 60
-    assert (first.before, first.total, first.results) == (2, 3000, 2)
-    assert second == Logged(first.began, 2, 3000, 4)  # its lines come once a minute
-    with Progress(file, 3000, 1, show=False) as progress_bar:
-        progress_bar.begin()
-        reloaded = read_log(file)
-    assert reloaded is not None and (reloaded.before, reloaded.total, reloaded.results) == (0, 3000, 0)
 
 
 class Interrupted(BaseException):

@@ -40,7 +40,7 @@ def evaluate(architecture):
 run(Path(sys.argv[1]), evaluate)
 """
 
-OTHER = EvolutionConfig(iterations=3, population=20, parents=5, mutations=8, crossovers=7)
+OTHER = EvolutionConfig(iterations=3, population=20, parents=5)
 COMPARED = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
 
 

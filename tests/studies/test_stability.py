@@ -12,7 +12,7 @@ from nas_core.studies.stability import StabilityStudyConfig
 from tests.toys import ToySupernet
 
 SPACE = get_space("vit_cifar10_small")
-SMALL = {"iterations": "2", "parents": "3", "mutations": "3", "crossovers": "3"}
+SMALL = {"iterations": "2", "population": "9", "parents": "3"}
 
 
 def score(architecture: Architecture) -> dict[str, float]:

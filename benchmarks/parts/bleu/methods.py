@@ -88,8 +88,6 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
         calibration = Calibration(task.space, "test_bleu", inherited_metric="bleu").fit(
             [networks[place] for place in trained], inherited[trained], task.bleu[trained]
         )
-        if not len(trained):
-            return calibration.predict(networks, inherited), None
         if part is not None:
             return calibration.predict_parts(networks, inherited)[part], None
         return calibration.predict_with_std(networks, inherited)
@@ -119,7 +117,7 @@ METHODS: dict[str, Method] = {
     **{f"calibration_{name}": calibrated((name,)) for name in SUPERNETS},
     **{f"part_{name}": calibrated(part=name) for name in ("inherited", "sizes", "both")},
 }
-WITHOUT = (*SUPERNETS, "parameters", "calibration")
+WITHOUT = (*SUPERNETS, "parameters")
 """Methods that need no trained network"""
 SLOW = ("statistics", "nn_former")
 """Methods that take seconds, evaluated on fewer draws"""

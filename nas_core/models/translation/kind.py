@@ -20,7 +20,6 @@ from nas_core.models.translation import costs
 from nas_core.models.translation.genes import (
     GENES,
     PLACES,
-    attention_options,
     check_translation_space,
     decoder_layers,
     encoder_layers,
@@ -53,17 +52,6 @@ SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 def operations() -> tuple[str, ...]:
     named = [kind.operation(p) for _, kind in KINDS.items() for p in PLACES.values() if p in kind.places]
     return tuple(dict.fromkeys((*_FIRST, *named)))
-
-
-def operations_of(space: SearchSpace) -> int:
-    names = operations()
-    chosen = {
-        (kind, place)
-        for gene, place in PLACES.items()
-        for layer in attention_options(space, gene)
-        for kind in (*layer, "softmax", "linear")  # these two are always included
-    }
-    return 1 + max(names.index(KINDS.get(kind).operation(place)) for kind, place in chosen)
 
 
 def translation_graph(architecture: Architecture) -> Graph:
@@ -118,7 +106,6 @@ class _TranslationKind(ModelKind):
     counted = "parameters without embeddings"
     attributes = ATTRIBUTES
     workload_config = TranslationWorkloadConfig
-    operations_of = staticmethod(operations_of)
     check = staticmethod(check_translation_space)
     graph = staticmethod(translation_graph)
     weights = staticmethod(costs.weight_numbers)

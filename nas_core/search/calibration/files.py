@@ -1,25 +1,20 @@
-"""Files of calibrations, of trained networks' results and of supernet metrics."""
+"""Files of calibrations and of trained networks' results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
-from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import file_digest, real_path
-from nas_core.locks import file_lock
 from nas_core.predictor.artifact import read_artifact, write_artifact
-from nas_core.search.calibration.model import Calibration, inherited_value
+from nas_core.search.calibration.model import Calibration
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
-from nas_core.supernet.host import Supernet
 
 KIND = "calibration"
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
@@ -134,54 +129,6 @@ def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     return float(value)
 
 
-def inherited_metrics(
-    supernets: Mapping[str, Supernet],
-    architectures: Sequence[Architecture],
-    metric: str,
-    journal: str | Path,
-    settings: Mapping[str, Any],
-    log: Callable[[str], None] = lambda line: None,
-) -> NDArray[np.float64]:
-    """Return a metric ``(n, S)`` of n architectures with the weights of S supernets.
-
-    Args:
-        supernets: SHA-256 of the checkpoint -> supernet.
-        journal: JSON Lines file of evaluations; missing ones are added.
-        settings: settings that affect the metric.
-
-    Raises:
-        ConfigError: another process writes the journal.
-    """
-    path = Path(journal)
-    values = np.empty((len(architectures), len(supernets)))
-    with file_lock(path.with_suffix(".lock"), f"evaluates for {path}", "wait for it"):
-        journaled = _known(path, settings)
-        for column, (fingerprint, supernet) in enumerate(supernets.items()):
-            for row, architecture in enumerate(architectures):
-                metrics = journaled.get((fingerprint, architecture.key))
-                if metrics is None or metric not in metrics:
-                    metrics = supernet.evaluate(architecture)
-                    if not math.isfinite(value := inherited_value(metrics, metric)):
-                        raise DataError(
-                            f"{architecture.key}: {metric} with the supernet's weights is {value}; remove the network"
-                            " from the file of trained networks"
-                        )
-                    record = {"supernet": fingerprint, "settings": dict(settings), "key": architecture.key}
-                    append_jsonl(path, {**record, "metrics": metrics, "genes": architecture.to_dict()})
-                    log(f"{architecture.key}: inherited {metric} {metrics[metric]:.4g}")
-                values[row, column] = inherited_value(metrics, metric)
-    return values
-
-
-def _known(path: Path, settings: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, float]]:
-    records = read_jsonl(path) if path.exists() else []
-    return {
-        (str(record.get("supernet")), str(record.get("key"))): record["metrics"]
-        for record in records
-        if record.get("settings") == dict(settings) and isinstance(record.get("metrics"), dict)
-    }
-
-
 def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
     """Return the data options for :meth:`nas_core.supernet.host.Host.open`."""
     return {
@@ -196,18 +143,19 @@ def check_provenance(
     path: Path,
     checkpoints: Sequence[Path],
     options: Mapping[str, Any],
-    advice: str = "give all but the first with --further-supernet",
 ) -> None:
     """Raise a ConfigError unless a calibration was created with these supernets, in this order, and these evaluation
     data.
 
     Args:
         options: data options of :func:`evaluation_settings`.
-        advice: what to do about a wrong number of supernets, for the message.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
-        raise ConfigError(f"{path} was created with {len(expected)} supernets, got {len(digests)}; {advice}")
+        raise ConfigError(
+            f"{path} was created with {len(expected)} supernets, got {len(digests)}; give all but the first"
+            " with --further-supernet"
+        )
     for checkpoint, digest, expected_digest in zip(checkpoints, digests, expected, strict=True):
         if digest != expected_digest:
             raise ConfigError(

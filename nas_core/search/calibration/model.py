@@ -101,18 +101,15 @@ class Calibration:
         """Fit to trained networks.
 
         Args:
-            architectures: n different networks, at least 3, usually 5 to 15; if empty, the estimate is the supernet's
-                metric.
+            architectures: n different networks, at least 3, usually 5 to 15.
             inherited: metric with supernet weights ``(n,)``, or ``(n, S)`` for S supernets.
             standalone: metric after training from scratch ``(n,)``.
 
         Raises:
-            DataError: there are one or two networks, all results are equal, or a value is not finite.
+            DataError: there are fewer than 3 networks, all results are equal, or a value is not finite.
         """
         networks = [self.space.validate(architecture) for architecture in architectures]
         targets, columns = np.asarray(standalone, np.float64), _columns(inherited)
-        if not networks:
-            return self
         self.require_enough(len(networks))
         finite = np.isfinite(targets) & np.isfinite(columns).all(1)
         if not finite.all():
@@ -133,27 +130,20 @@ class Calibration:
         if networks < FEWEST:
             raise DataError(
                 f"got {networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better"
-                " 5 to 15; train more, or give none to search by the supernet's metric"
+                " 5 to 15; train more"
             )
-
-    @property
-    def fitted(self) -> bool:
-        return self.learned is not None
 
     @property
     def shares(self) -> dict[str, float]:
         """Linear model (``inherited``, ``sizes``, ``both``) -> weight in the estimate."""
-        mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
-        return dict(zip(PARTS, mixed, strict=False))
+        return dict(zip(PARTS, self._fitted().mixture.shares, strict=True))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
-        """Return estimates ``(B,)`` of the metric after training from scratch; without a fit, the supernet's metric.
+        """Return estimates ``(B,)`` of the metric after training from scratch.
 
         Args:
             inherited: metric with supernet weights ``(B,)`` or ``(B, S)``.
         """
-        if self.learned is None:
-            return np.asarray(_columns(inherited).mean(1))
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
@@ -227,13 +217,12 @@ def _columns(inherited: ArrayLike) -> Array:
 
 def calibrated_name(calibration: Calibration) -> str:
     """Return the name of the estimate, such as ``calibrated_test_bleu``."""
-    return f"calibrated_{calibration.metric if calibration.fitted else calibration.inherited_metric}"
+    return f"calibrated_{calibration.metric}"
 
 
 def objective_of(calibration: Calibration) -> str:
     """Return the metric to minimise: the estimate's name, after a minus if larger values are better."""
-    larger = calibration.larger if calibration.fitted else calibration.inherited_larger
-    return f"-{calibrated_name(calibration)}" if larger else calibrated_name(calibration)
+    return f"-{calibrated_name(calibration)}" if calibration.larger else calibrated_name(calibration)
 
 
 def calibrated_metrics(
@@ -248,12 +237,8 @@ def calibrated_metrics(
     if not all(map(math.isfinite, values[0])):
         return {}
     name, objective = calibrated_name(calibration), objective_of(calibration)
-    if not calibration.fitted:
-        estimate, more = float(calibration.predict([architecture], values)[0]), {}
-    else:
-        mean, spread = calibration.predict_with_std([architecture], values)
-        estimate, more = float(mean[0]), {f"{name}_spread": float(spread[0])}
-    return {objective: -estimate if objective != name else estimate, name: estimate, **more}
+    mean, spread = (float(column[0]) for column in calibration.predict_with_std([architecture], values))
+    return {objective: -mean if objective != name else mean, name: mean, f"{name}_spread": spread}
 
 
 def inherited_value(metrics: Mapping[str, float], metric: str) -> float:

@@ -98,4 +98,4 @@ def fast_proposals(proposals: Proposals, rows: Rows) -> Proposals:
     if not any(limit.together for limit in limits):
         return proposals
     fast = [estimated(limit, proposals.space, rows) if limit.together else limit for limit in limits]
-    return Proposals(proposals.space, fast, proposals.max_tries)
+    return Proposals(proposals.space, fast)

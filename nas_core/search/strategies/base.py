@@ -40,7 +40,6 @@ class Strategy(ABC):
         constraints: limits of all proposed architectures, such as ``{"latency_ms": (function, 30)}``.
         config: instance of :attr:`config_class`.
         metric: metric to minimise.
-        max_tries: largest number of random draws per generation to find architectures within the limits.
     """
 
     name: ClassVar[str] = ""
@@ -64,11 +63,9 @@ class Strategy(ABC):
         *,
         seed: int = 0,
         metric: str = "loss",
-        max_tries: int = 20_000,
     ) -> None:
-        for name, value, least in (("seed", seed, 0), ("max_tries", max_tries, 1)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} is {value!r}; expected an integer of at least {least}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ConfigError(f"seed is {seed!r}; expected an integer of at least 0")
         if config is not None and not isinstance(config, self.config_class):
             raise ConfigError(f"config is {config!r}; expected a {self.config_class.__name__}")
         self.space = space
@@ -76,7 +73,7 @@ class Strategy(ABC):
         self.metric = metric
         self.seed = seed
         self.rng = np.random.default_rng(seed)
-        self.proposals = Proposals(space, constraints, max_tries)
+        self.proposals = Proposals(space, constraints)
         self.generation = 0
         self.proposed = 0
         """Number of architectures in all generations, with repetitions."""
@@ -121,15 +118,14 @@ class Strategy(ABC):
         constraints: Sequence[Constraint],
         config: Any,
         objectives: Sequence[str],
-        **common: Any,
+        seed: int,
     ) -> Any:
         """Create a strategy with the objectives of a command line or a host framework.
 
         Args:
             objectives: metrics to minimise; only the first for a single objective.
-            common: ``seed`` and ``max_tries``.
         """
-        return cls(space, constraints, config, metric=objectives[0], **common)
+        return cls(space, constraints, config, metric=objectives[0], seed=seed)
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -147,7 +143,6 @@ class Strategy(ABC):
             "strategy": self.name or type(self).__name__,
             "seed": self.seed,
             "metric": self.metric,
-            "max_tries": self.proposals.max_tries,
             "constraints": {constraint.name: float(constraint.limit) for constraint in self.proposals.constraints},
             **asdict(self.config),
         }

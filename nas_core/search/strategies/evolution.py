@@ -27,9 +27,7 @@ from nas_core.space.slots import Rows
 _RANGES = {
     "iterations": Range(1),
     "population": Range(1),
-    "parents": Range(1),
-    "mutations": Range(0),
-    "crossovers": Range(0),
+    "parents": Range(0),
     "mutation_prob": Range(0, 1, without=(0,)),
 }
 
@@ -39,60 +37,28 @@ class EvolutionConfig:
     """Settings of HAT's evolution; defaults from the paper.
 
     Raises:
-        ConfigError: parents, mutations and crossovers do not add up to the population.
+        ConfigError: there are more parents than architectures in the population.
     """
 
     iterations: int = 30
     """Number of generations, including the random first one."""
     population: int = 125
-    """Size of each population: parents + mutations + crossovers; missing numbers are in proportion 25 : 50 : 50."""
-    parents: int = 25
-    """Number of best architectures that survive and have children."""
-    mutations: int = 50
-    """Number of children by mutation in each generation."""
-    crossovers: int = 50
-    """Number of children by crossover in each generation."""
+    """Size of each population: parents, and as many children by mutation as by crossover."""
+    parents: int = 0
+    """Number of best architectures that survive and have children; default: a fifth of the population."""
     mutation_prob: float = 0.3
     """Probability with which mutation redraws each gene, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
-        if self.population != self.parents + self.mutations + self.crossovers:
-            message = (
-                f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
-                f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers}"
-            )
-            raise ConfigError(
-                f"{message}, or only some of the four numbers for EvolutionConfig.of",
-                command_line=f"{message}; leave one out to compute it from the others",
-            )
+        object.__setattr__(self, "parents", self.parents or max(1, round(self.population / 5)))
+        if self.parents > self.population:
+            raise ConfigError(f"parents is {self.parents}; expected at most the population, {self.population}")
 
-    @classmethod
-    def of(cls, **settings: Any) -> EvolutionConfig:
-        """Return settings; missing parents, mutations and crossovers fill the population in HAT's proportions.
-
-        Raises:
-            ConfigError: the numbers exceed the population.
-        """
-        shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
-        numbers = [settings[name] for name in ("population", *shares) if name in settings]
-        if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-            return cls(**settings)  # which raises the error
-        if "population" not in settings:
-            return cls(**settings, population=sum(settings.get(name, share) for name, share in shares.items()))
-        missing = {name: share for name, share in shares.items() if name not in settings}
-        remaining = settings["population"] - sum(settings[name] for name in shares if name in settings)
-        if missing and remaining < ("parents" in missing):
-            raise ConfigError(
-                f"population is {settings['population']}, which leaves {remaining} for {' and '.join(missing)};"
-                " increase the population, or decrease the other numbers"
-            )
-        while missing:
-            name, share = next(iter(missing.items()))
-            settings[name] = max(int(name == "parents"), round(remaining * share / sum(missing.values())))
-            remaining -= settings[name]
-            del missing[name]
-        return cls(**settings)
+    @property
+    def children(self) -> int:
+        """Number of children in each generation."""
+        return self.population - self.parents
 
 
 class HATEvolution(Strategy):
@@ -102,7 +68,7 @@ class HATEvolution(Strategy):
     name: ClassVar[str] = "evolution"
     purpose: ClassVar[str] = "HAT's evolution: the best architecture under limits, by many evaluations"
     config_class: ClassVar[type[Any]] = EvolutionConfig
-    budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
+    budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({population} - {parents})"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -110,15 +76,13 @@ class HATEvolution(Strategy):
 
     @property
     def budget(self) -> int:
-        children = self.config.mutations + self.config.crossovers
-        return self.config.population + (self.config.iterations - 1) * children
+        return self.config.population + (self.config.iterations - 1) * self.config.children
 
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
         """Return a population of ``evaluations / 24``, from 10 to 125 (HAT's), and as many iterations as possible."""
-        config = EvolutionConfig.of(population=min(max(10, evaluations // 24), EvolutionConfig.population))
-        children = config.mutations + config.crossovers
-        return {"population": config.population, "iterations": 1 + (evaluations - config.population) // children}
+        config = EvolutionConfig(population=min(max(10, evaluations // 24), EvolutionConfig.population))
+        return {"population": config.population, "iterations": 1 + (evaluations - config.population) // config.children}
 
     def _propose(self) -> Rows | None:
         if self.generation == self.config.iterations:
@@ -126,8 +90,9 @@ class HATEvolution(Strategy):
         parents = self._rows(self._parents())
         if len(parents):
             taken, prob = set(row_keys(parents)), self.config.mutation_prob
-            crossovers = self.config.crossovers if len(parents) > 1 else 0
-            mutants = self.proposals.take(lambda k: self._mutated(parents, k, prob), self.config.mutations, taken)
+            crossovers = self.config.children // 2 if len(parents) > 1 else 0
+            mutations = self.config.children - self.config.children // 2
+            mutants = self.proposals.take(lambda k: self._mutated(parents, k, prob), mutations, taken)
             crossed = self.proposals.take(lambda k: self._crossed(parents, k), crossovers, taken)
             rows = np.concatenate([parents, mutants, crossed])
         else:  # the first generation, or all evaluations failed

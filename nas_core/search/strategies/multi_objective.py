@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError
 from nas_core.search.strategies.objectives import MultiObjectiveStrategy, fronts
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.space.slots import Rows
@@ -27,8 +26,6 @@ Array = NDArray[np.float64]
 _RANGES = {
     "iterations": Range(1),
     "population": Range(2),
-    "mutations": Range(0),
-    "crossovers": Range(0),
     "mutation_prob": Range(0, 1, without=(0,)),
 }
 
@@ -40,27 +37,12 @@ class MultiObjectiveConfig:
     iterations: int = 30
     """Number of generations, including the random first one."""
     population: int = 100
-    """Number of architectures that survive and have children; by default there are as many children, half by mutation.
-    """
-    mutations: int = 50
-    """Number of children by mutation in each generation."""
-    crossovers: int = 50
-    """Number of children by crossover in each generation."""
+    """Number of architectures that survive and have children, and number of children, half of them by mutation."""
     mutation_prob: float = 0.1
     """Probability with which mutation redraws each gene, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
-        if self.mutations + self.crossovers < 1:
-            raise ConfigError("mutations and crossovers are both 0; expected at least one of them above 0")
-
-    @classmethod
-    def of(cls, **settings: Any) -> MultiObjectiveConfig:
-        """Return settings; ``mutations`` and ``crossovers`` are by default half of the population each."""
-        population = settings.get("population")
-        if isinstance(population, int) and population > 0:
-            settings = {"mutations": (population + 1) // 2, "crossovers": population // 2, **settings}
-        return cls(**settings)
 
 
 class MultiObjectiveEvolution(MultiObjectiveStrategy):
@@ -70,15 +52,14 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
     name: ClassVar[str] = "multi-objective"
     purpose: ClassVar[str] = "NSGA-II: the whole front of several metrics in one search"
     config_class: ClassVar[type[Any]] = MultiObjectiveConfig
-    budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
+    budget_formula: ClassVar[str] = "{population} x {iterations}"
 
     _parents: Sequence[bytes] = ()
     _children: Sequence[bytes] = ()
 
     @property
     def budget(self) -> int:
-        children = self.config.mutations + self.config.crossovers
-        return self.config.population + (self.config.iterations - 1) * children
+        return self.config.population * self.config.iterations
 
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
@@ -100,7 +81,7 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
         return rows
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
-        taken, count = set(self._members), len(parents)
+        taken, count, crossovers = set(self._members), len(parents), self.config.population // 2
 
         def winners(k: int) -> Rows:
             won: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]  # parents are sorted
@@ -112,9 +93,8 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
         def crossed(k: int) -> Rows:
             return self.space.crossover_rows(winners(k), winners(k), self.rng)
 
-        mutations = self.proposals.take(mutated, self.config.mutations, taken)
-        crossovers = self.proposals.take(crossed, self.config.crossovers, taken)
-        return mutations, crossovers
+        mutants = self.proposals.take(mutated, self.config.population - crossovers, taken)
+        return mutants, self.proposals.take(crossed, crossovers, taken)
 
 
 def crowding(values: Array) -> Array:

@@ -38,7 +38,6 @@ class MultiObjectiveStrategy(Strategy):
         *,
         objectives: Sequence[str] = ("loss", "latency_ms"),
         seed: int = 0,
-        max_tries: int = 20_000,
     ) -> None:
         if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
             raise ConfigError(f"objectives are {objectives!r}; expected at least two names of metrics, none twice")
@@ -47,7 +46,7 @@ class MultiObjectiveStrategy(Strategy):
                 f"objectives are {list(objectives)}; strategy {self.name} has at most {self.most_objectives}, strategy"
                 " multi-objective any number"
             )
-        super().__init__(space, constraints, config, seed=seed, metric=objectives[0], max_tries=max_tries)
+        super().__init__(space, constraints, config, seed=seed, metric=objectives[0])
         self._objectives = tuple(objectives)
         self._vectors: dict[bytes, tuple[float, ...]] = {}
         self._outside: dict[bytes, float] = {}
@@ -63,9 +62,9 @@ class MultiObjectiveStrategy(Strategy):
         constraints: Sequence[Constraint],
         config: Any,
         objectives: Sequence[str],
-        **common: Any,
+        seed: int,
     ) -> Strategy:
-        return cls(space, constraints, config, objectives=objectives, **common)
+        return cls(space, constraints, config, objectives=objectives, seed=seed)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "objectives": list(self._objectives)}

@@ -17,6 +17,9 @@ from nas_core.space.slots import Rows
 BATCH = 1024
 """Number of architectures drawn at once; constant, so that results do not depend on the requested number."""
 
+MAX_TRIES = 20_000
+"""Largest number of rows drawn per request, rounded up to :data:`BATCH`."""
+
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
 """Largest number of predictions of a slow constraint per request, and additional ones per requested row."""
 
@@ -33,16 +36,11 @@ def row_keys(rows: Rows) -> list[bytes]:
 
 
 class Proposals:
-    """Sampler of different architectures within the limits.
+    """Sampler of different architectures within the limits."""
 
-    Args:
-        max_tries: largest number of rows drawn per request, rounded up to :data:`BATCH`.
-    """
-
-    def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
+    def __init__(self, space: SearchSpace, constraints: Limits) -> None:
         self.space = space
         self.constraints = constraints_of(space, constraints)
-        self.max_tries = max_tries
         self.tried = 0
         self.accepted = 0
         self._bounds = {constraint.name: np.inf for constraint in self.constraints}
@@ -73,7 +71,7 @@ class Proposals:
         taken: set[bytes],
         accept: Callable[[Rows], NDArray[np.bool_]] | None = None,
     ) -> Rows:
-        """Return up to ``n`` different rows within the limits; fewer after ``max_tries`` draws.
+        """Return up to ``n`` different rows within the limits; fewer after :data:`MAX_TRIES` draws.
 
         Args:
             draw: function that returns a given number of rows.
@@ -87,7 +85,7 @@ class Proposals:
         seen = set(taken)
         chosen: list[Rows] = []
         missing = n
-        for _ in range(0, self.max_tries if n > 0 else 0, BATCH):
+        for _ in range(0, MAX_TRIES if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
             for part in self._parts(rows[fresh], missing):

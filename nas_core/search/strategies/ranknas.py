@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
-from nas_core.search.constraints import Constraint, Limits
+from nas_core.search.constraints import Constraint
 from nas_core.search.strategies.additive import fast_proposals
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gaussian_process import GaussianProcessRanker
@@ -42,7 +42,7 @@ Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau|, largest first."""
 
 
-RANKERS = ("gaussian-process", "boosted", "nn-former")
+RANKERS = ("gaussian-process", "boosted")
 
 _RANGES = {
     "samples": Range(2),
@@ -81,22 +81,15 @@ class RankNASConfig:
     mutation_prob: float = 0.3
     """Probability with which mutation replaces each gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
-    """Model that orders architectures: confidence bounds of a Gaussian process, gradient-boosted trees on pairs
-    (boosted), or a network on graphs (nn-former)."""
+    """Model that orders architectures: confidence bounds of a Gaussian process, or gradient-boosted trees on pairs
+    (boosted)."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
 
 
 class RankNAS(Strategy):
-    """RankNAS within limits.
-
-    Args:
-        ranker: function (space, seed) -> ranker; default: by ``config.ranker``.
-
-    Raises:
-        ConfigError: ``config.ranker`` is ``nn-former`` and no graph reader supports the space.
-    """
+    """RankNAS within limits."""
 
     config: RankNASConfig
     name: ClassVar[str] = "ranknas"
@@ -104,32 +97,12 @@ class RankNAS(Strategy):
     config_class: ClassVar[type[Any]] = RankNASConfig
     budget_formula: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        constraints: Limits = (),
-        config: RankNASConfig | None = None,
-        *,
-        seed: int = 0,
-        metric: str = "loss",
-        max_tries: int = 20_000,
-        ranker: Callable[[SearchSpace, int], Ranker] | None = None,
-    ) -> None:
-        super().__init__(space, constraints, config, seed=seed, metric=metric, max_tries=max_tries)
-        self._make = ranker or self._ranker()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        make = GaussianProcessRanker if self.config.ranker == RANKERS[0] else BoostedRanker
+        self._ranker: Ranker = make(self.space, self.seed)
         self.importance: Importance = {}
         """Importance of each gene in the last ranking."""
-
-    def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
-        if self.config.ranker == "gaussian-process":
-            ranker = GaussianProcessRanker(self.space)  # one for all rankings, since it uses earlier fits again
-            return lambda space, seed: ranker
-        if self.config.ranker == "boosted":
-            return BoostedRanker
-        from nas_core.predictor.ranker import NNFormerRanker, check_readable  # imports torch
-
-        check_readable(self.space)  # before the first evaluations
-        return NNFormerRanker
 
     @property
     def budget(self) -> int:
@@ -166,14 +139,11 @@ class RankNAS(Strategy):
         rows, values = self._evaluated()
         if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
-        ranker = self._make(self.space, self.seed)
-        ranker.fit(rows, values)
+        self._ranker.fit(rows, values)
         rough = fast_proposals(self.proposals, rows)
-        return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
+        return self._best_ranked(self._pruning(rows, values, rough), rough)
 
-    def _pruning(
-        self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
-    ) -> Callable[[Rows], Rows]:
+    def _pruning(self, rows: Rows, values: NDArray[np.float64], rough: Proposals) -> Callable[[Rows], Rows]:
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._prunes and not limits:  # predictions stay the same
             others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
@@ -185,7 +155,7 @@ class RankNAS(Strategy):
         drawn = rough.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
         if not len(drawn):
             return lambda drawn: drawn
-        best = drawn[np.argsort(ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
+        best = drawn[np.argsort(self._ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
         preferred = np.array([_most_frequent(column) for column in best.T], np.int16)
         genes = zip(self.space.choices, self.space.slots.columns, strict=True)
         dropped = [columns for choice, columns in genes if choice.name not in searched]
@@ -198,14 +168,14 @@ class RankNAS(Strategy):
 
         return pruned
 
-    def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
+    def _best_ranked(self, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+        ranker, count, evaluated = self._ranker, self.config.per_ranking, set(self._members) | set(self._scores)
         whole = self.proposals.whole
         if isinstance(ranker, GaussianProcessRanker) and len(whole) and not self._prunes:
             best_first = np.argsort(ranker.score(whole), kind="stable")
             order = whole[best_first[rough.feasible(whole)[best_first]]]
         else:
-            order = self._evolved(ranker, pruned, rough)
+            order = self._evolved(pruned, rough)
         order = order[: len(evaluated) + BATCH]
         order = order[[key not in evaluated for key in row_keys(order)]]
         if isinstance(ranker, GaussianProcessRanker):
@@ -213,13 +183,13 @@ class RankNAS(Strategy):
         chosen = self.proposals.take(lambda k: order[:k], count, evaluated)
         return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
 
-    def _evolved(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+    def _evolved(self, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
         config, space, rng = self.config, self.space, self.rng
         scores: dict[bytes, float] = {}
 
         def rank(rows: Rows) -> Rows:
             fresh = rows[[key not in scores for key in row_keys(rows)]]
-            scores.update(zip(row_keys(fresh), ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
+            scores.update(zip(row_keys(fresh), self._ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
             return fresh
 
         def best_first() -> Rows:

@@ -85,7 +85,7 @@ def test_a_supernet_with_it_trains_decodes_and_is_searched(average: AttentionKin
         with torch.no_grad():
             return {"loss": float(loss(architecture)), "flops_g": models.flops_g(architecture)}
 
-    strategy = HATEvolution(mine, config=EvolutionConfig.of(iterations=3, parents=4, mutations=4, crossovers=4))
+    strategy = HATEvolution(mine, config=EvolutionConfig(iterations=3, population=12, parents=4))
     result = search({"all": strategy}, evaluate, tmp_path / "run", objectives=("loss", "flops_g"), progress=False)
     kinds = {kind for found in result.evaluated for gene in everywhere for kind in found[gene]}
     assert kinds == {"softmax", "linear", "local", "average"}

@@ -60,7 +60,7 @@ def test_a_search_finds_how_few_bits_do(net: FewBitsNet, tmp_path: Path) -> None
             return {"loss": loss(net, architecture).item(), "bits": float(sum(architecture.numbers(GENE)))}
 
     limit = Constraint.per_architecture("params_m", params_m(net.space.largest()), net.space, params_m)
-    strategy = HATEvolution(net.space, [limit], EvolutionConfig.of(iterations=2, population=10))
+    strategy = HATEvolution(net.space, [limit], EvolutionConfig(iterations=2, population=10))
     result = search({"few": strategy}, evaluate, tmp_path, objectives=["loss", "bits"], progress=False)
     assert {entry.metrics["bits"] for entry in result.archive} & {2.0, 4.0}
     save_space(net.space, tmp_path / "space.yml")

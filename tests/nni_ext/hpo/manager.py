@@ -19,7 +19,7 @@ from nni_ext.hpo.tuner import SearchTuner  # noqa: E402
 
 SPACE = get_space("hat_small")
 FILE = json.loads(json.dumps(nni_search_space(SPACE)))
-SMALL = {"parents": 4, "mutations": 6, "crossovers": 4, "iterations": 4}
+SMALL = {"population": 14, "parents": 4, "iterations": 4}
 
 
 def evolution(**changes: Any) -> SearchTuner:

@@ -56,9 +56,6 @@ OURS = "python -m nni_ext.trial --checkpoint /tmp"
         ({"optimize_mode": "maximize"}, "top1", "maximize", f"{OURS} --metric top1", []),
         ({"optimize_mode": "minimize"}, "default", "minimize", f"{OURS} --metric=top1", ["give 'optimize_mode: max"]),
         ({"optimize_mode": "maximize"}, "mine", "maximize", "python mine.py", []),
-        ({"optimize_mode": "maximize"}, "default", "maximize", f"{OURS} --calibration /tmp", []),
-        ({"optimize_mode": "maximize"}, "calibrated_test_top1", "maximize", f"{OURS} --calibration /tmp", []),
-        ({"optimize_mode": "maximize"}, "default", "maximize", f"{OURS} --calibration /absent", ["--calibration /abs"]),
         ({"optimize_mode": "minimize"}, "loss", "minimize", f"{OURS}/absent", ["--checkpoint /tmp/absent, but"]),
     ],
 )

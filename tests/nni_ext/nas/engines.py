@@ -26,7 +26,7 @@ from torch import nn
 
 from nni_ext import SearchStrategy
 
-SMALL = {"iterations": 4, "population": 8, "parents": 4, "mutations": 2, "crossovers": 2}
+SMALL = {"iterations": 4, "population": 8, "parents": 4}
 
 
 class Network(ModelSpace):  # type: ignore[misc]

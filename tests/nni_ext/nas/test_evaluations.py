@@ -8,7 +8,7 @@ from nas_core.search import EvolutionConfig, HATEvolution
 from nni_ext.nas.evaluations import Evaluations
 from nni_ext.nas.spaces import flat_space
 
-SMALL = EvolutionConfig(iterations=3, population=6, parents=3, mutations=2, crossovers=1)
+SMALL = EvolutionConfig(iterations=3, population=6, parents=3)
 
 
 def evaluations() -> Evaluations:

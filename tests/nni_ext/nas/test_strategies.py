@@ -17,7 +17,7 @@ from nas_core.models import params_m
 from nas_core.space import SearchSpace
 from nni_ext import SearchStrategy, as_model_space
 
-HAT = {"iterations": 6, "population": 12, "parents": 4, "mutations": 4, "crossovers": 4}
+HAT = {"iterations": 6, "population": 12, "parents": 4}
 RANK: dict[str, Any] = {
     "samples": 12, "rankings": 3, "per_ranking": 8, "candidates": 100, "generations": 2, "parents": 10, "children": 20,
 }  # fmt: skip

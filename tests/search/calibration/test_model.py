@@ -10,7 +10,7 @@ import pytest
 from nas_core.errors import ConfigError, DataError
 from nas_core.predictor import kendall_tau
 from nas_core.search.calibration.files import load_calibration, save_calibration
-from nas_core.search.calibration.model import Calibration, larger_is_better
+from nas_core.search.calibration.model import Calibration, calibrated_metrics, larger_is_better, objective_of
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.search.calibration.toy_tasks import SPACE, drawn, inherited_loss, standalone
 
@@ -86,16 +86,14 @@ def test_several_supernets_are_better_than_one() -> None:
     assert np.mean(together) < np.mean(single)
 
 
-def test_few_and_no_networks() -> None:
+def test_few_networks() -> None:
     assert np.isfinite(fitted(3).predict_with_std(OTHERS, LOSSES)).all()
     with pytest.raises(DataError, match=r"^got 2 trained networks; a calibration needs at least 3"):
         fitted(2)
     with pytest.raises(ConfigError, match="its errors need at least 4"):
         fitted(3).quality()
-    none = Calibration(SPACE, "test_bleu").fit([], [], [])
-    assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}
     with pytest.raises(ConfigError, match="the calibration is not fitted"):
-        none.predict_with_std(OTHERS, LOSSES)
+        Calibration(SPACE, "test_bleu").predict(OTHERS, LOSSES)
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
@@ -107,8 +105,6 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     assert reloaded.quality() == calibration.quality() and reloaded.trained == calibration.trained
     with pytest.raises(ConfigError, match="a calibration for search space 'hat_small'"):
         load_calibration(file, get_space("hat_wmt14_en_de"))
-    save_calibration(Calibration(SPACE, "test_bleu"), file)
-    assert not load_calibration(file).fitted
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
@@ -125,3 +121,11 @@ def test_genes_that_are_no_sizes_count_too() -> None:
     calibration = Calibration(space, "test_bleu").fit(architectures, [4.0, 4.1, 4.2, 4.0, 4.1, 4.2], expected)
     low, high = calibration.predict(architectures[:1] + architectures[3:4], [4.0, 4.0])
     assert high > low + 1
+
+
+def test_the_objective_is_smaller_for_better_networks() -> None:
+    architectures = drawn(5)
+    up = Calibration(SPACE, "test_bleu").fit(architectures, inherited_loss(architectures), standalone(architectures))
+    metrics = calibrated_metrics(up, architectures[0], [{"loss": 3.0}])
+    assert objective_of(up) == "-calibrated_test_bleu" and metrics[objective_of(up)] == -metrics["calibrated_test_bleu"]
+    assert calibrated_metrics(up, architectures[0], [{"loss": float("nan")}]) == {}

@@ -25,11 +25,9 @@ COMMAND = [
     "--set",
     "iterations=2",
     "--set",
+    "population=12",
+    "--set",
     "parents=4",
-    "--set",
-    "mutations=5",
-    "--set",
-    "crossovers=3",
     "--no-measure",
 ]
 

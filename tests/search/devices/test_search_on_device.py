@@ -18,7 +18,7 @@ from tests.devices import PRECISIONS, close_in
 from tests.search.devices.device_host import HOST, KINDS, DeviceSupernet
 from tests.toys import plug_in
 
-SMALL = EvolutionConfig(iterations=2, population=8, parents=3, mutations=3, crossovers=2)
+SMALL = EvolutionConfig(iterations=2, population=8, parents=3)
 ALMOST = {"fp32": 1e-4, "tf32": 1e-2, "bf16": 5e-2, "fp16": 1e-2}
 
 

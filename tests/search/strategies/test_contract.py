@@ -8,14 +8,14 @@ from nas_core.search import STRATEGIES
 from tests.contracts.strategy import StrategyContract
 
 SMALL: dict[str, dict[str, Any]] = {
-    "evolution": {"iterations": 8, "population": 50, "parents": 10, "mutations": 20, "crossovers": 20},
+    "evolution": {"iterations": 8, "population": 50, "parents": 10},
     "random": {"evaluations": 260, "batch": 50},
     "ranknas": {
         "samples": 80, "rankings": 4, "per_ranking": 20, "candidates": 200, "generations": 3, "parents": 20,
         "children": 40,
     },
     "hypervolume": {"evaluations": 220, "samples": 60, "per_round": 20, "candidates": 200},
-    "multi-objective": {"iterations": 10, "population": 40, "mutations": 20, "crossovers": 20},
+    "multi-objective": {"iterations": 10, "population": 40},
 }  # fmt: skip
 """Strategy -> options with which it asks for 200 to 400 architectures; one that is missing here is run as it is."""
 

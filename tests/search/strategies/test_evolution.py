@@ -8,7 +8,7 @@ import pytest
 from nas_core.search import EvolutionConfig, HATEvolution, RandomConfig, RandomSearch
 from tests.contracts.strategy import SPACE, drive, limit, quality
 
-SMALL = EvolutionConfig(iterations=8, population=50, parents=10, mutations=20, crossovers=20)
+SMALL = EvolutionConfig(iterations=8, population=50, parents=10)
 
 
 def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None:
@@ -22,19 +22,20 @@ def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None
 
 
 def test_failed_members_have_no_children() -> None:
-    config = EvolutionConfig(iterations=2, population=45, parents=5, mutations=0, crossovers=40)
+    config = EvolutionConfig(iterations=2, population=45, parents=5)
     strategy = HATEvolution(SPACE, [], config, seed=0)
     first = strategy.ask(100)
     for index, architecture in enumerate(first):
         strategy.tell(architecture, {"loss": float(index)} if index in (7, 30) else None)
-    children, parents = SPACE.rows(strategy.ask(100)), SPACE.rows([first[7], first[30]])
+    mutants = config.children // 2
+    children, parents = SPACE.rows(strategy.ask(100))[mutants:], SPACE.rows([first[7], first[30]])
     assert len(children) > 10
     assert ((children == parents[0]) | (children == parents[1]) | (children == -1)).all()
 
 
 @pytest.mark.parametrize("bound", [2200.0, 3000.0])
 def test_it_beats_random_search_at_equal_evaluations(bound: float) -> None:
-    config = EvolutionConfig(iterations=10, population=50, parents=10, mutations=20, crossovers=20)
+    config = EvolutionConfig(iterations=10, population=50, parents=10)
     evolved, random = [], []
     for seed in range(5):
         strategy = HATEvolution(SPACE, [limit(bound)], config, seed=seed)
@@ -52,16 +53,13 @@ def test_it_beats_random_search_at_equal_evaluations(bound: float) -> None:
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ({}, (125, 25, 50, 50)),
-        ({"population": 30}, (30, 6, 12, 12)),
-        ({"population": 30, "parents": 10}, (30, 10, 10, 10)),
-        ({"population": 16, "parents": 4, "mutations": 5}, (16, 4, 5, 7)),
-        ({"parents": 4, "crossovers": 6}, (60, 4, 50, 6)),
-        ({"population": 2}, (2, 1, 0, 1)),
-        ({"population": 1}, (1, 1, 0, 0)),
+        ({}, (125, 25)),
+        ({"population": 30}, (30, 6)),
+        ({"population": 30, "parents": 10}, (30, 10)),
+        ({"population": 1}, (1, 1)),
     ],
 )
 def test_a_population_is_shared_out_as_hat_does(given: dict[str, int], parts: tuple[int, ...]) -> None:
-    config = EvolutionConfig.of(iterations=4, **given)
-    assert (config.population, config.parents, config.mutations, config.crossovers) == parts
+    config = EvolutionConfig(iterations=4, **given)
+    assert (config.population, config.parents) == parts and config.children == parts[0] - parts[1]
     assert config.iterations == 4

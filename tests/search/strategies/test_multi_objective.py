@@ -21,7 +21,7 @@ from nas_core.search.strategies.multi_objective import best_first, crowding, fro
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, limit
 
-SMALL = MultiObjectiveConfig(iterations=10, population=40, mutations=20, crossovers=20)
+SMALL = MultiObjectiveConfig(iterations=10, population=40)
 REFERENCE = (20.0, 42.0)
 """Worse than any architecture in both metrics."""
 
@@ -119,12 +119,6 @@ def test_a_result_without_an_objective_is_a_failure(tmp_path: Path) -> None:
     repeated = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
     with pytest.raises(NasExtError, match="latency_ms is missing"):
         search({"all": repeated}, lambda _: {"loss": 1.0}, tmp_path, progress=False)
-
-
-def test_children_follow_the_population() -> None:
-    config = MultiObjectiveConfig.of(population=9)
-    assert (config.population, config.mutations, config.crossovers) == (9, 5, 4)
-    assert MultiObjectiveConfig.of(population=9, mutations=2).crossovers == 4
 
 
 def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:

@@ -22,9 +22,7 @@ from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
 
 MADE: dict[str, Callable[[], Strategy]] = {
-    "evolution": lambda: HATEvolution(
-        SPACE, limit(3000.0), EvolutionConfig(iterations=4, population=10, parents=4, mutations=3, crossovers=3)
-    ),
+    "evolution": lambda: HATEvolution(SPACE, limit(3000.0), EvolutionConfig(iterations=4, population=10, parents=4)),
     "ranknas": lambda: RankNAS(
         SPACE,
         limit(3000.0),

@@ -17,7 +17,7 @@ BOUND = limit(3000.0)
 
 
 def evolution(seed: int = 0) -> Strategy:
-    config = EvolutionConfig(iterations=4, population=20, parents=6, mutations=8, crossovers=6)
+    config = EvolutionConfig(iterations=4, population=20, parents=6)
     return HATEvolution(SPACE, [BOUND], config, seed=seed)
 
 
@@ -123,7 +123,7 @@ def test_failures_and_repetitions() -> None:
 
 
 def test_a_space_that_is_used_up_ends() -> None:
-    config = EvolutionConfig(iterations=30, population=10, parents=4, mutations=3, crossovers=3)
+    config = EvolutionConfig(iterations=30, population=10, parents=4)
     search = SteadySearch(HATEvolution(TINY, (), config))
     proposals, running = [], []
     while (architecture := search.next()) is not None:

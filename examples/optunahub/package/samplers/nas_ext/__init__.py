@@ -9,7 +9,6 @@ from optuna_ext import (
     as_objective,
     suggest_architecture,
 )
-from optuna_ext.genes import space_of
 
 __all__ = [
     "HATEvolutionSampler",
@@ -18,6 +17,5 @@ __all__ = [
     "SearchSampler",
     "architecture_of",
     "as_objective",
-    "space_of",
     "suggest_architecture",
 ]

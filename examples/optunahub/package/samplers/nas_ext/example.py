@@ -3,13 +3,16 @@
 import optuna
 import optunahub
 
+from nas_core.space import Choice, SearchSpace
+
 module = optunahub.load_module(package="samplers/nas_ext")
-space = module.space_of(
-    {
-        "layers": optuna.distributions.IntDistribution(1, 6),
-        "width": optuna.distributions.IntDistribution(8, 64, step=8),
-        "attention": optuna.distributions.CategoricalDistribution(["softmax", "linear"]),
-    }
+space = SearchSpace(
+    "mine",
+    [
+        Choice.make("layers", range(1, 7)),
+        Choice.make("width", range(8, 65, 8)),
+        Choice.make("attention", ["softmax", "linear"]),
+    ],
 )
 
 
