@@ -25,7 +25,6 @@ PAGES = {
     "latency": ("Latency", ["nas_core.latency", "nas_core.latency.by_graph"]),
     "search": ("Search", ["nas_core.search"]),
     "compression": ("Compression", ["nas_core.compression"]),
-    "studies": ("Studies", ["nas_core.studies"]),
     "report": ("Reports and export", ["nas_core.report", "nas_core.export"]),
     "timm": ("timm", ["timm_ext"]),
     "hf": ("Hugging Face", ["hf_ext"]),

@@ -17,7 +17,6 @@ SHOWN = {
     "quickstart": ["quickstart"],
     "space": ["gene"],
     "strategy": ["strategy"],
-    "studies": ["study"],
 }
 
 
