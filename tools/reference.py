@@ -21,7 +21,7 @@ PAGES = {
         [f"nas_core.models{kind}" for kind in ("", ".translation", ".language", ".masked_lm", ".image")],
     ),
     "supernet": ("Supernets", ["nas_core.supernet"]),
-    "predictor": ("Accuracy predictors and proxies", ["nas_core.predictor", "nas_core.proxies"]),
+    "predictor": ("Accuracy predictors", ["nas_core.predictor"]),
     "latency": ("Latency", ["nas_core.latency", "nas_core.latency.by_graph"]),
     "search": ("Search", ["nas_core.search"]),
     "compression": ("Compression", ["nas_core.compression"]),

@@ -17,7 +17,6 @@ from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
 from nas_core.models import kind_of
 from nas_core.predictor import AccuracyModel, expected_improvement, load_accuracy_model
-from nas_core.predictor.targets import checked_levels
 from nas_core.space.files import space_from_dict
 from nas_core.space.labels import architecture_of
 from nni_ext.compat import host_class, nni_module
@@ -112,8 +111,6 @@ class PredictorProfiler(_Profiler):
         reader: name of the function from samples to graphs; default: the one used for training the predictor. Latency
             on NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for other model spaces.
-        quantile: quantile of the predictive distribution to return, such as 0.9 for a filter with ``max=``; default:
-            the mean prediction.
     """
 
     def __init__(
@@ -123,15 +120,11 @@ class PredictorProfiler(_Profiler):
         *,
         read: Read | None = None,
         reader: str | None = None,
-        quantile: float | None = None,
     ) -> None:
         super().__init__(model_space)
         if read is None:
             reader_for(model_space)  # reject a wrong space before a file is opened
-        self.predictor, self.quantile = open_predictor(predictor), quantile
-        if quantile is not None:
-            checked_levels([quantile])
-            self.predictor.require_std()
+        self.predictor = open_predictor(predictor)
         self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:
@@ -144,9 +137,7 @@ class PredictorProfiler(_Profiler):
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
         graphs = [self.read(sample) for sample in samples]
-        if self.quantile is None:
-            return [float(value) for value in self.predictor.predict(graphs)]
-        return [float(value) for value in self.predictor.predict_quantiles(graphs, [self.quantile])[0]]
+        return [float(value) for value in self.predictor.predict(graphs)]
 
 
 class NetworkLatencyProfiler(_Profiler):

@@ -24,7 +24,6 @@ KINDS: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "dense, best": (CELLS, {"recipe": "best", "pair_weight": 0.1}),
     "packed": (NETWORKS, {"recipe": "latency"}),
     "packed, logarithm": (NETWORKS, {"recipe": "network-latency"}),
-    "global": (NETWORKS, {"recipe": "latency", "attention": "global"}),
     "dense, large": (NETWORKS, {"recipe": "paper", "targets": "normal"}),
 }
 pytestmark = pytest.mark.usefixtures("as_accelerator")

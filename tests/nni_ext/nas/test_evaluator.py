@@ -21,7 +21,7 @@ from nni.nas.strategy import RegularizedEvolution
 from nas_core.errors import ConfigError
 from nas_core.graph import Graph, nasbench201_graph
 from nas_core.predictor import NNFormerPredictor, expected_improvement
-from nni_ext import PredictorEvaluator, PredictorProfiler
+from nni_ext import PredictorEvaluator
 from nni_ext.graphs import nasbench201_sample
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
@@ -92,9 +92,3 @@ def test_the_standard_deviation_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     alone = NNFormerPredictor("paper", dim=16, depth=1, epochs=1, targets="mean").fit(cells, targets)
     with pytest.raises(ConfigError):
         PredictorEvaluator(alone, best=80.0)
-    profiler = PredictorProfiler(small201(), predictor, quantile=0.9)
-    assert profiler.profile(SAMPLE) > PredictorProfiler(small201(), predictor).profile(SAMPLE)
-    with pytest.raises(ConfigError, match="levels of quantiles"):
-        PredictorProfiler(small201(), predictor, quantile=90)
-    with pytest.raises(ConfigError):
-        PredictorProfiler(small201(), alone, quantile=0.9)
