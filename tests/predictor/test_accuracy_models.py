@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, kendall_tau, load_accuracy_model
@@ -72,7 +73,7 @@ def test_settings_have_their_types() -> None:
 @pytest.mark.parametrize("settings", [TestNNFormer.settings, TestStatistics.settings])
 def test_features_of_the_whole_network_are_read(settings: dict[str, Any]) -> None:
     values = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
-    graphs, shown = random_graphs((6,) * 40, seed=5), 4 + np.argsort(np.argsort(values))[:, None] / 20
+    graphs, shown = random_graphs((6,) * 40, seed=5), np.stack([4 + ndtri((values + 0.5) / 40), np.full(40, 4.0)], 1)
     described = replace(graphs, static=shown.astype(np.float32))
     model = NNFormerPredictor(**{"seed": 1, **settings}).fit(described, values / 40)
     others = replace(graphs, static=described.static[::-1].copy())  # type: ignore[index]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from nas_core.device import device_name
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor import NNFormer, NNFormerPredictor, load_accuracy_model
 from nas_core.predictor.nn_former.scorer import score
@@ -108,14 +109,18 @@ def test_files_go_from_device_to_device(device: str, kind: str, tmp_path: Path) 
     np.testing.assert_array_equal(back.predict(graphs), on_device.predict(graphs))
 
 
-def test_a_file_of_a_precision_that_is_not_here(tmp_path: Path) -> None:
+def test_a_file_of_a_precision_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(*_: Any) -> str:
+        raise ConfigError("bf16 needs another device")
+
     predictor, path = fitted("dense", "cpu", epochs=1), tmp_path / "model.safetensors"
     header, tensors = predictor.contents()
-    header["recipe"]["train"]["precision"] = "tf32"
+    header["recipe"]["train"]["precision"] = "bf16"
+    monkeypatch.setattr("nas_core.predictor.device.check_precision", reject)
     there = NNFormerPredictor.restored(header, tensors, "cpu")
     np.testing.assert_array_equal(there.predict(CELLS), predictor.predict(CELLS))
     there.save(path)
-    assert load_accuracy_model(path).recipe.train.precision == "tf32"
+    assert load_accuracy_model(path).recipe.train.precision == "bf16"
 
 
 @pytest.mark.usefixtures("as_accelerator")
