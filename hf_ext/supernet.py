@@ -13,7 +13,7 @@ from torch import Tensor
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import MOST, image_batches
 from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, bleu, feature_loss, head_of, mean_pooled, open_tokenizer, vocabulary_of
+from hf_ext.texts import agreement, batches_of, bleu, head_of, mean_pooled, open_tokenizer, vocabulary_of
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
@@ -184,17 +184,6 @@ class HuggingFaceSupernet(Supernet):
     @property
     def network(self) -> Any:
         return self.elastic
-
-    def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the loss of the head; without a head, the distance from the largest network's features."""
-        subnet = self.elastic.select(self.space.validate(architecture))
-        with torch.enable_grad():
-            output = self.elastic(subnet, batch, training=False)
-        if self.head:
-            return output.loss  # type: ignore[no-any-return]
-        with torch.no_grad():
-            largest = self.elastic(self.elastic.select(self.space.largest()), batch, training=False)
-        return feature_loss(features_of(output), features_of(largest), batch["attention_mask"])
 
 
 def _modules(folder: Path) -> dict[str, str]:

@@ -115,7 +115,7 @@ class EnsembleMember:
         return self.error
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        mean, deviation = self.shared.query_with_std(xtest, info)
+        mean, deviation = self.shared.query_with_std(xtest)
         return mean + self.deviations * deviation
 
     def __getattr__(self, name: str) -> Any:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
-from nas_core.graph import Graph
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, NNFormerPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.progress import slow_training
@@ -21,10 +20,6 @@ from naslib_ext.graphs import graph_of, space_of
 
 INVALID = -1.0
 """Prediction for a cell that the benchmark lacks."""
-CACHED = 16384
-"""Largest number of cached predictions."""
-REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings of NN-Former that NASLib sees as hyperparameters."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +44,6 @@ class AccuracyPredictor:
         ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        hpo_wrapper: let NASLib's evaluator search hyperparameters if its ``max_hpo_time`` is above 0.
         hyperparameters: settings of the model, such as ``recipe="best", epochs=100``; None is the default of a setting.
 
     Raises:
@@ -64,34 +58,25 @@ class AccuracyPredictor:
         model: str = NNFormerPredictor.name,
         seed: int = 0,
         device: str = "cpu",
-        hpo_wrapper: bool = False,
         **hyperparameters: Any,
     ) -> None:
-        self.model, self.hpo_wrapper = model, hpo_wrapper
-        self.ss_type, self.encoding_type = ss_type, encoding_type
+        self.model, self.ss_type, self.encoding_type = model, ss_type, encoding_type
         self.seed, self.device = checked_seed(seed), usable_device(device)
         self.changes = {name: value for name, value in hyperparameters.items() if value is not None}
         self.default_hyperparams: dict[str, Any] = self._defaults()
         self.hyperparams: dict[str, Any] | None = None
         self._fitted: AccuracyModel | None = None
         self._units_per_target = 1.0
-        self._predicted: dict[tuple[Graph, tuple[float, ...]], tuple[float, float]] = {}
-        self._zero_cost: dict[str, list[Mapping[str, float]]] = {}
 
     def _defaults(self) -> dict[str, Any]:
         recipe = self._recipe({})
-        if recipe is None:
-            return asdict(self._create({}, 0).config)
-        flat = {**_flat(recipe), "recipe": recipe.name}
-        return {name: flat[name] for name in dict.fromkeys(("recipe", *REPORTED, *self.changes))}
+        return asdict(self._create({}, 0).config) if recipe is None else {"recipe": recipe.name, **self.changes}
 
     def _recipe(self, hyperparams: Mapping[str, Any]) -> Recipe | None:
         if self.model != NNFormerPredictor.name:
             return None
-        settings = {**self.changes, **hyperparams}
-        recipe = get_recipe(settings.pop("recipe", "paper"))
-        flat = _flat(recipe)
-        return recipe.changed(**{name: value for name, value in settings.items() if flat.get(name) != value})
+        settings = {"recipe": "paper", **self.changes, **hyperparams}
+        return get_recipe(settings.pop("recipe")).changed(**settings)
 
     def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
         more: dict[str, Any] = {"seed": seed, "device": str(self.device), "unseen": "ignore"}
@@ -122,20 +107,8 @@ class AccuracyPredictor:
             "unlabeled_factor": 0,
         }
 
-    def set_pre_computations(
-        self,
-        unlabeled: Any = None,
-        xtrain_zc_info: Any = None,
-        xtest_zc_info: Any = None,
-        unlabeled_zc_info: Any = None,
-    ) -> None:
-        """Set zero-cost scores as inputs of the next fit and query. Unlabelled data is not used."""
-        for use, info in (("fit", xtrain_zc_info), ("query", xtest_zc_info)):
-            if (scores := (info or {}).get("zero_cost_scores")) is not None:
-                self._zero_cost[use] = list(scores)
-
     def get_hpo_wrapper(self) -> bool:
-        return self.hpo_wrapper
+        return False
 
     def reset_hyperparams(self) -> None:
         self.hyperparams = None
@@ -147,14 +120,6 @@ class AccuracyPredictor:
 
     def get_hyperparams(self) -> dict[str, Any] | None:
         return self.hyperparams
-
-    def set_random_hyperparams(self) -> dict[str, Any]:
-        """Set and return hyperparameters: the defaults in the first call, random ones in later calls."""
-        chosen = dict(self.default_hyperparams)
-        if self.hyperparams is not None and self.model == NNFormerPredictor.name:
-            chosen |= _random_hyperparams()
-        self.hyperparams = chosen
-        return dict(chosen)
 
     def require_std(self) -> None:
         self._create(self.hyperparams or self.default_hyperparams, 0).require_std()
@@ -184,82 +149,36 @@ class AccuracyPredictor:
         units_per_target = 100.0 if percent else 1.0
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
         fitted = self._create(self.hyperparams, int(drawn.generate_state(1)[0]), units)
-        zero_cost = self._zero_cost.pop("fit", None)
-        proxies = None if zero_cost is None else [zero_cost[index] for index in existing]
-        progress = slow_training(f"training {self.model}")
-        fitted.fit(learned, targets[existing] / units_per_target, proxies=proxies, progress=progress)
-        self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
-        return float(np.abs(self._predict(learned, proxies)[0] - targets[existing]).mean())
+        fitted.fit(learned, targets[existing] / units_per_target, progress=slow_training(f"training {self.model}"))
+        self._fitted, self._units_per_target = fitted, units_per_target
+        return float(np.abs(units_per_target * fitted.predict(learned) - targets[existing]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
         """Return predictions ``(n,)`` in the unit of the training targets.
 
         Args:
             xtest: architecture objects of NASLib, or their compact descriptions.
-            info: ``{"zero_cost_scores": {name: score}}`` for each architecture, if the model was fitted with scores.
+            info: not used.
         """
-        return self._queried(xtest, info)[0]
+        return self._queried(xtest)[0]
 
-    def query_with_std(self, xtest: Sequence[Any], info: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def query_with_std(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         self.require_std()
-        return self._queried(xtest, info)
+        return self._queried(xtest)
 
-    def _queried(self, xtest: Sequence[Any], info: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _queried(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self._fitted is None:
+            raise ConfigError("the predictor is not fitted; call fit before query")
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]
         predictions, deviations = np.full(len(graphs), INVALID), np.zeros(len(graphs))
         existing = [index for index, graph in enumerate(graphs) if graph is not None]
-        if isinstance(info, list) and info and all("zero_cost_scores" in row for row in info):
-            scores = [row["zero_cost_scores"] for row in info]
-        else:
-            scores = self._zero_cost.pop("query", None)
-        proxies = None if scores is None or len(scores) != len(graphs) else [scores[index] for index in existing]
-        queried = [graph for graph in graphs if graph is not None]
-        predictions[existing], deviations[existing] = self._predict(queried, proxies)
+        means, spread = self._fitted.predictions([graph for graph in graphs if graph is not None])
+        predictions[existing] = self._units_per_target * means
+        if spread is not None:
+            deviations[existing] = self._units_per_target * spread
         return predictions, deviations
-
-    def _predict(
-        self, graphs: list[Graph], proxies: list[Mapping[str, float]] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self._fitted is None:
-            raise ConfigError("the predictor is not fitted; call fit before query")
-        names = self._fitted.proxies
-        if names and graphs and proxies is None:
-            raise ConfigError(
-                f"the predictor was fitted with the zero-cost scores {', '.join(names)}, but the query has none; give"
-                " info=[{'zero_cost_scores': {name: score}}, ..], one entry per architecture"
-            )
-        rows = [tuple(float(row.get(name, np.nan)) for name in names) for row in proxies or [{}] * len(graphs)]
-        keys = list(zip(graphs, rows, strict=True))
-        if new := [key for key in dict.fromkeys(keys) if key not in self._predicted]:
-            scores = [dict(zip(names, row, strict=True)) for _, row in new] if names else None
-            means, deviations = self._fitted.predictions([graph for graph, _ in new], proxies=scores)
-            pairs = np.stack([means, np.zeros(len(new)) if deviations is None else deviations], 1)
-            self._predicted |= zip(new, map(tuple, (pairs * self._units_per_target).tolist()), strict=True)
-        predicted = np.array([self._predicted[key] for key in keys], np.float64).reshape(-1, 2)
-        if len(self._predicted) > CACHED:
-            self._predicted = {}
-        return predicted[:, 0], predicted[:, 1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # NASLib copies predictors; copies start with an empty cache.
-        return {**self.__dict__, "_predicted": {}}
-
-
-def _random_hyperparams() -> dict[str, Any]:
-    return {
-        "lr": float(np.exp(np.random.uniform(np.log(3e-5), np.log(3e-3)))),
-        "weight_decay": float(np.exp(np.random.uniform(np.log(1e-3), np.log(1e-1)))),
-        "rank_weight": float(np.exp(np.random.uniform(np.log(0.05), np.log(1.0)))),
-        "dropout": float(np.random.uniform(0.0, 0.2)),
-        "batch_size": int(np.random.choice([16, 32, 64, 128])),
-    }
 
 
 def _needs_fractions(recipe: Recipe) -> bool:
     return recipe.targets == "none" and recipe.train.loss == "mse"
-
-
-def _flat(recipe: Recipe) -> dict[str, Any]:
-    settings = recipe.to_dict()
-    return {**settings, **settings["model"], **settings["train"]}

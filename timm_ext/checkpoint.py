@@ -33,8 +33,6 @@ SETTINGS_KEY = "nas_ext_image"
 VERSION = 1
 SETTINGS = "settings_of_file"
 """Buffer with a model's settings as JSON bytes, so that checkpoints of timm's trainer contain them."""
-KEPT = "kept"
-"""Subfolder of ``--output`` for the checkpoints of ``--keep-every``."""
 
 _ARGUMENTS = {
     "search_space",

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from timm.data import create_loader, resolve_data_config
-from torch import Tensor
 
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.export.parts import Exportable
 from nas_core.files.archives import archive_pickle
 from nas_core.files.reading import check_regular
-from nas_core.layers import MoSConfig
 from nas_core.models.image.export import image_part
-from nas_core.precision import PRECISIONS, check_precision, computing_in
+from nas_core.precision import PRECISIONS, check_precision
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Host, Report, Supernet
 from timm_ext import standalone
-from timm_ext.checkpoint import KEPT, build, read_checkpoint, write_subnet
+from timm_ext.checkpoint import build, read_checkpoint, write_subnet
 from timm_ext.data import ImageSet, is_training_data, open_images, open_splits, open_subset
 from timm_ext.evaluation import evaluate
 from timm_ext.models import prepared_for, stored_size
@@ -84,12 +81,6 @@ class ImageSupernet(Supernet):
             if size <= limit:  # otherwise each evaluation reads the images
                 self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
         return self._batches
-
-    def batches(self) -> Iterator[Any]:
-        """Yield batches of the evaluation images in a fixed random order."""
-        images = self._chosen_images()
-        mixed = np.random.default_rng(0).permutation(images.indices)
-        yield from self._loader(ImageSet(images.source, mixed))
 
     def _chosen_images(self) -> Any:
         images = self.validation_set()
@@ -161,19 +152,6 @@ class ImageSupernet(Supernet):
     def network(self) -> Any:
         return self._model.net
 
-    @property
-    def experts(self) -> MoSConfig:
-        experts: MoSConfig = self._model.net.config.mos
-        return experts
-
-    def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        smoothing = float((self._state.get("train") or {}).get("smoothing", 0.0))
-        images, labels = (tensor.to(self.device, non_blocking=True) for tensor in batch)
-        net = self._model.net
-        with torch.enable_grad(), computing_in(self.precision, self.device):
-            logits = net(net.select(self.space.validate(architecture)), images)
-            return F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
-
     def examples_key(self) -> str:
         digest = hashlib.sha256()
         for index, (images, labels) in enumerate(self.evaluated()):
@@ -192,41 +170,9 @@ class ImageSupernet(Supernet):
         return _train(standalone.settings(self._origin(), architecture, folder, changes))
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        network = self._open(folder / _LAST)
+        options = (self._data, self._subset, self._images, str(self.device), self.precision)
+        network = type(self)(folder / _LAST, *options)
         return network.evaluate(network.space.largest()), network.examples_key()
-
-    def standalone_updates(self, folder: Path) -> int | None:
-        updates = read_checkpoint(folder / _LAST).get("updates")
-        return None if updates is None else int(updates)
-
-    def further_command(
-        self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
-    ) -> list[str]:
-        architecture, inherited = self.space.validate(architecture), folder / "inherited.pt"
-        arguments = standalone.further_settings(self._origin(), architecture, folder, changes, inherited, every, most)
-        self.extract(architecture, inherited)
-        return _train(arguments)
-
-    def kept_networks(self, folder: Path) -> dict[int, Path]:
-        return {int(path.stem): path for path in (folder / KEPT).glob("*.pt") if path.stem.isdecimal()}
-
-    def evaluate_network(self, path: Path) -> dict[str, float]:
-        network = self._open(path, same_images=True)
-        return network.evaluate(network.space.largest())
-
-    def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        return _train(standalone.supernet_settings(self._origin(), experts, folder, changes))
-
-    def trained_supernet(self, folder: Path) -> ImageSupernet:
-        same_name = folder / self.path.name
-        return self._open(same_name if same_name.exists() else folder / _LAST, same_images=True)
-
-    def _open(self, path: Path, same_images: bool = False) -> ImageSupernet:
-        options = {"data": self._data, "valid_subset": self._subset, "valid_sentences": self._images}
-        supernet = type(self)(path, **options, device=str(self.device), precision=self.precision)  # type: ignore[arg-type]
-        if same_images:
-            supernet._batches = self.evaluated()
-        return supernet
 
 
 def _train(arguments: list[str]) -> list[str]:

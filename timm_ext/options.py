@@ -21,7 +21,7 @@ _RANGES = {
     **DISTILLATION_RANGES,
     **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
     **dict.fromkeys(("val_count", "train_count", "valid_random", "img_size"), Range(0)),
-    **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers", "keep_every"), Range(0)),
+    **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers"), Range(0)),
     **dict.fromkeys(("min_lr", "warmup_lr", "weight_decay", "clip_grad"), Range(0)),
     **dict.fromkeys(("mixup", "cutmix", "color_jitter"), Range(0)),
     **dict.fromkeys(("drop", "attn_drop", "act_drop", "drop_path", "smoothing", "ema"), Range(0, 1, without=(1,))),
@@ -159,8 +159,6 @@ class TrainConfig:
     """keep data loader processes between epochs; changes the augmentation of a resumed run"""
     log_interval: int = 50
     """number of updates between reports of the loss"""
-    keep_every: int = 0
-    """number of updates between checkpoints kept in --output; 0: none"""
     device: str = "cpu"
     """device: cpu, cuda, or cuda:1; under torchrun cpu or cuda"""
 

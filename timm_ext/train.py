@@ -36,7 +36,7 @@ from timm_ext.building import (
     make_schedule,
     seed_everything,
 )
-from timm_ext.checkpoint import KEPT, load_weights, read_checkpoint, save_checkpoint
+from timm_ext.checkpoint import load_weights, read_checkpoint, save_checkpoint
 from timm_ext.data import ImageSet, open_splits, validation_data
 from timm_ext.evaluation import evaluate
 from timm_ext.options import TrainConfig, parse
@@ -54,7 +54,6 @@ _FREE = (
     "no_prefetcher",
     "persistent_workers",
     "log_interval",
-    "keep_every",
 )
 """Settings that may differ in a resumed run."""
 
@@ -148,8 +147,6 @@ class Trainer:
                 continue
             if self.average is not None:
                 self.average.update(self.model, step=update + 1)
-            if self.config.keep_every and not (update + 1) % self.config.keep_every and self.workers.first:
-                self.save(self.folder / KEPT / f"{update + 1}.pt", update + 1)
             if not (update + 1) % self.config.log_interval:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()

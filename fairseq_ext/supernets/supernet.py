@@ -128,14 +128,6 @@ class FairseqSupernet(TrainingSupernet):
                     report(index / len(batches), self._means(sums, count))
         return self._means(sums, count)
 
-    def training_loss(self, architecture: Architecture, batch: dict[str, Any]) -> Tensor:
-        with (
-            torch.enable_grad(),
-            computing_in(self.precision, self.device),
-            self.model.using(self.space.validate(architecture)),
-        ):
-            return self._sums(batch)[0] / batch[self.counted]
-
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Return the summed loss of a batch with the label smoothing of the training, and without it."""
         features, extra = self.model(**batch["net_input"], features_only=True)

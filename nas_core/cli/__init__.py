@@ -53,7 +53,6 @@ LAB = (
     Command("space", "nas_core.cli.space", "List, show and export search spaces."),
     Command("calibrate", "nas_core.cli.calibrate", "Estimate quality after training from scratch from a few networks."),
     Command("predictor", "nas_core.cli.predictor", "Train and use accuracy predictors on architecture graphs."),
-    Command("proxies", "nas_core.cli.proxies", "Score untrained networks by zero-cost proxies."),
     Command("study", "nas_core.cli.study", "Study how reliable trained supernets are."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),
 )
@@ -99,7 +98,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     _add_commands(app, COMMANDS, command_name)
     lab = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     _add_commands(lab, LAB, lab_command if command_name == "lab" else None)
-    app.add_typer(lab, name="lab", help="Spaces, predictors, calibration, zero-cost proxies and studies.")
+    app.add_typer(lab, name="lab", help="Spaces, predictors, calibration and studies.")
     if command_name in {"lab", *(command.name for command in COMMANDS)}:
         return app
     for name, target in adapter_parts("commands").items():

@@ -34,7 +34,6 @@ from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import member_file
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import list_recipes
-from nas_core.predictor.targets import checked_levels
 from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
@@ -46,8 +45,6 @@ _RECIPE = (
     " statistics; best: weighted mean of both; prior: statistics fitted to public benchmarks."
 )
 _SET = "Setting of the model or recipe, NAME=VALUE; repeatable."
-_PROXY = "Zero-cost proxy in the field 'proxies' of each record, an additional input; repeatable."
-_QUANTILE = "Quantile to predict, such as 0.9; repeatable."
 _DEVICE = "Device: cpu, cuda, cuda:1, mps."
 _UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
 _FORCE = "Replace existing output files."
@@ -65,27 +62,17 @@ def train(
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
     holdout: Annotated[float, typer.Option(help="Fraction of records held out for evaluation.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
-    members: Annotated[int | None, typer.Option(min=1, help="Number of models whose predictions are averaged.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Number of passes over the records.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
-    proxy: Annotated[list[str] | None, typer.Option(help=_PROXY)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
     """Train a predictor and evaluate it on held-out records; after an interruption, the same command resumes."""
     new_file(out, force, [data], [".safetensors"])
-    named = {"recipe": recipe, "members": members, "epochs": epochs}
-    settable = ACCURACY_MODELS.get(model).setting_types()
-    for name, value in named.items():
-        if value is not None and name not in settable:
-            raise ConfigError(
-                f"--{name} is not an option of --model {model}; its settings for --set are"
-                f" {', '.join(settable) or 'none'}"
-            )
-    options = [f"{name}={value}" for name, value in named.items() if value is not None]
-    changes = parsed_accuracy_settings(model, [*(settings or []), *options])
+    if recipe is not None and model != NNFormerPredictor.name:
+        raise ConfigError(f"--recipe is not an option of --model {model}; leave it out")
+    changes = parsed_accuracy_settings(model, [*(settings or []), *([f"recipe={recipe}"] if recipe else [])])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
-    records = read_records(data, None if reader is None else reader_for(reader), target, proxy or ())
+    records = read_records(data, None if reader is None else reader_for(reader), target)
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
@@ -111,36 +98,29 @@ def predict(
     reader: Annotated[
         str | None, typer.Option(help="Graph reader of the architectures; default: as in training.")
     ] = None,
-    quantile: Annotated[list[float] | None, typer.Option(help=_QUANTILE)] = None,
     unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
     """Predict the value of each record; with standard deviations if the predictor has them."""
-    levels = checked_levels(quantile).tolist() if quantile else []
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
     predictor = _opened(model, device, unseen)
-    records = read_records(data, _reader_of(predictor, model, reader), None, predictor.proxies)
-    predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
-    more = {} if spread is None else {"spread": spread}
-    if levels:
-        quantiles = predictor.predict_quantiles(records.graphs, levels, proxies=records.proxies)
-        more |= {f"quantile_{level:g}": row for level, row in zip(levels, quantiles, strict=True)}
-    rows = prediction_rows(records, predicted, more)
+    records = read_records(data, _reader_of(predictor, model, reader))
+    predicted, spread = predictor.predictions(records.graphs)
+    rows = prediction_rows(records, predicted, spread)
     if out is not None:
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")
         return
-    further = [Column(name, name.replace("_", " "), ".2g" if name == "spread" else ".6g") for name in more]
-    shown = (Column("record", "record", "d"), Column("prediction", "prediction", ".6g"), *further)
-    typer.echo(Table(shown, rows).text())
+    columns = [Column("record", "record", "d"), Column("prediction", "prediction", ".6g")]
+    typer.echo(Table([*columns, Column("spread", "spread", ".2g")], rows).without_empty_columns().text())
 
 
 def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> float:
     start = time.perf_counter()
     try:
-        predictor.fit(records.graphs, records.targets, proxies=records.proxies, progress=True, checkpoint=unfinished)
+        predictor.fit(records.graphs, records.targets, progress=True, checkpoint=unfinished)
     except KeyboardInterrupt:
         saved = member_file(unfinished, 0).exists()
         state = "resumes from the last half minute" if saved else "starts again: nothing was saved yet"
@@ -153,7 +133,7 @@ def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
     if not len(records.graphs):
         return {}
     strict, predictor.unseen = predictor.unseen, "warn"  # only held-out graphs may have a rare operation
-    predicted = predictor.predict(records.graphs, proxies=records.proxies)
+    predicted = predictor.predict(records.graphs)
     predictor.unseen = strict
     quality: dict[str, Any] = {"graphs": len(predicted), "kendall_tau": kendall_tau(predicted, records.targets)}
     if records.targets.min() > 0:

@@ -1,8 +1,7 @@
-"""``nas-ext report``: write HTML pages about searches, latencies and predictors, and pictures of architectures."""
+"""``nas-ext report``: write HTML pages about searches, and print the layers of architectures."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,25 +105,11 @@ def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
         typer.echo(f"wrote {write_comparison(folders, page)}")
 
 
-@app.command("architecture", short_help="Print and draw the layers of architectures.")
-def architecture(
-    files: Annotated[list[Path], typer.Argument(help="Architecture files (A.json ..).")],
-    out: Annotated[Path | None, typer.Option(help="Picture to write (.png); default: A.png next to A.json.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
-) -> None:
-    """Print the layers of architectures and draw them."""
-    from nas_core.files.writing import write_atomic
-    from nas_core.predictor.files import new_file
-    from nas_core.report.architecture import architecture_picture, layers_table
+@app.command("architecture")
+def architecture(files: Annotated[list[Path], typer.Argument(help="Architecture files (A.json ..).")]) -> None:
+    """Print the layers of architectures."""
+    from nas_core.report.architecture import layers_table
     from nas_core.space import Architecture
 
-    picture = new_file(out or files[0].with_suffix(".png"), force, files, [".png"])
-    name, count = Counter(file.stem for file in files).most_common(1)[0]
-    if count > 1:
-        raise ConfigError(f"{count} architecture files have the name {name!r}; rename them, the picture shows names")
-    networks = {file.stem: Architecture.load(file) for file in files}
-    content = architecture_picture(networks)
-    for name, architecture in networks.items():
-        typer.echo(f"{name}\n{layers_table(architecture).text()}\n")
-    write_atomic(picture, content)
-    typer.echo(f"wrote {picture}")
+    for file in files:
+        typer.echo(f"{file.stem}\n{layers_table(Architecture.load(file)).text()}\n")

@@ -12,15 +12,16 @@ import typer
 from nas_core import __version__
 from nas_core.cli.options import settings_help, with_options
 from nas_core.device import usable_devices
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, check_choice
 from nas_core.files.reading import real_path
 from nas_core.files.writing import make_folder, write_atomic, write_json
 from nas_core.options import config_from, read_pairs
 from nas_core.report import Page
-from nas_core.report.plots import bars, lines, pairs, squares
-from nas_core.report.tables import Column, Table
-from nas_core.studies import STUDIES, Measure, Study, StudyResult, Subject
-from nas_core.studies.base import Bars, Lines, Picture, Squares, open_subjects
+from nas_core.studies.base import Study, StudyResult, Subject, open_subjects
+from nas_core.studies.gap import GAP
+from nas_core.studies.routing import ROUTING
+
+STUDIES: dict[str, Study] = {study.name: study for study in (GAP, ROUTING)}
 
 
 def _study(
@@ -40,7 +41,8 @@ def _study(
         typer.Option("--set", metavar="NAME=VALUE", help="Setting of the study, from its list above; repeatable."),
     ] = None,
 ) -> None:
-    study = STUDIES.get(name)
+    check_choice("study", name, STUDIES)
+    study = STUDIES[name]
     if len(usable_devices(device)) > 1:
         raise ConfigError(f"--device is {device}; expected one device")
     config = config_from(study.config, read_pairs("set", settings or []), f"setting of study {name}")
@@ -53,8 +55,8 @@ def _study(
     subjects = open_subjects(checkpoint, **opened)
     result = study.run(subjects, config, out)
     written = _write(study, subjects, opened, config, result, out)
-    typer.echo(_table(result.columns, result.rows).text())
-    typer.echo("\n" + _table(result.summary_columns, result.summary).text())
+    typer.echo(result.table.without_empty_columns().text())
+    typer.echo("\n" + result.summary.without_empty_columns().text())
     typer.echo(f"wrote {', '.join(map(str, written))}")
 
 
@@ -66,11 +68,6 @@ def make_command() -> Callable[..., None]:
         for part in (f"{name}: {study.purpose}\n\n{study.about}", settings_help(f"Settings of {name}", study.config))
     ]
     return with_options(_study, {}, "\n\n".join(["Study how reliable trained supernets are.", *listed]))
-
-
-def _table(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Table:
-    shown = [column for column in columns if any(row.get(column.key) is not None for row in rows)]
-    return Table([Column(*column) for column in shown], rows)
 
 
 def _write(
@@ -87,32 +84,21 @@ def _write(
             "space": subjects[0].supernet.space.name,
             "opened": dict(settings),
             "settings": asdict(config),
-            "summary": list(result.summary),
-            "rows": list(result.rows),
+            "summary": list(result.summary.rows),
+            "rows": list(result.table.rows),
             "notes": list(result.notes),
             **result.details,
         },
     )
-    image = _image(result.picture)
-    write_atomic(picture, image)
+    write_atomic(picture, result.picture)
     page = Page(f"Study {study.name}", study.purpose)
     page.heading("Figures")
-    page.table(_table(result.summary_columns, result.summary))
-    page.image(image, f"picture of the study {study.name}")
+    page.table(result.summary.without_empty_columns())
+    page.image(result.picture, f"picture of the study {study.name}")
     for note in result.notes:
         page.paragraph(note)
     page.heading("Measurements")
-    page.table(_table(result.columns, result.rows))
+    page.table(result.table.without_empty_columns())
     page.details("Settings", {**settings, **asdict(config)})
     page.save(html)
     return [html, picture, data]
-
-
-def _image(picture: Picture) -> bytes:
-    if isinstance(picture, Bars):
-        return bars(picture.series, picture.label)
-    if isinstance(picture, Squares):
-        return squares(picture.names, picture.panels, picture.label)
-    if isinstance(picture, Lines):
-        return lines(picture.panels, picture.levels, picture.x_label, picture.y_label, picture.level_label)
-    return pairs(picture.series, picture.x_label, picture.y_label, picture.equal)

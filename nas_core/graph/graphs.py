@@ -248,18 +248,6 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
     return replace(joined, operations=tuple(table))
 
 
-def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
-    """Append static features, such as costs or zero-cost proxies, to graphs.
-
-    Args:
-        values: ``(G, F)`` or ``(G,)``.
-    """
-    joined = Graphs.of(graphs)
-    table = np.asarray(values)
-    columns = checked_feature("static", table[:, None] if table.ndim == 1 else table, len(joined))
-    return replace(joined, static=columns if joined.static is None else np.hstack([joined.static, columns]))
-
-
 def spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the joined ranges from ``first[i]`` to ``first[i + 1]`` for each chosen i."""
     counts = first[chosen + 1] - first[chosen]

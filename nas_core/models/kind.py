@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from torch import Tensor, nn
@@ -122,20 +122,6 @@ class ModelKind(ABC):
     def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
         """Return the networks of the latency workload for ONNX export."""
 
-    def training_pass(
-        self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
-    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return a static network and ``batch`` random training inputs, for zero-cost proxies.
-
-        The only or last output is logits ``(B, .., classes)``.
-
-        Raises:
-            ConfigError: the kind has no training pass (default).
-        """
-        raise ConfigError(
-            f"{self.name} networks have no training pass for proxies; implement {type(self).__name__}.training_pass"
-        )
-
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Return the values of genes per layer, for reports: ``{"encoder": {gene: values}, ..}``."""
         return layered_genes(architecture)
@@ -189,12 +175,6 @@ class OnePassKind(ModelKind):
         architecture = space.validate(architecture)
         network = self.build(space, architecture, config).eval()
         return [SpacePart("network", network, self.inputs(architecture, config))]
-
-    def training_pass(
-        self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
-    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        architecture, config = space.validate(architecture), replace(config, batch=batch)
-        return self.build(space, architecture, config), self.inputs(architecture, config)
 
 
 KINDS: Registry[ModelKind] = Registry(

@@ -23,13 +23,6 @@ class SubnetModule(nn.Module):
         self.net, self.architecture = net, architecture
 
 
-class StaticPass(SubnetModule):
-    """Module from the inputs of a network to its outputs."""
-
-    def forward(self, *inputs: Tensor) -> Any:
-        return self.net(self.net.select(self.architecture), *inputs)
-
-
 def router_encoding(
     space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str
 ) -> Tensor | None:

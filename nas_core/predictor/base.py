@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from torch import Tensor
 
 from nas_core.checks import checked_seed, checked_value
@@ -23,18 +22,14 @@ from nas_core.graph.io_nodes import common_ends, lacking_ends, topological, with
 from nas_core.options import Configured, parsed_settings
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.progress import Progress, training_bar
-from nas_core.predictor.proxy_inputs import ProxyInputs, Scores
-from nas_core.predictor.targets import checked_levels, checked_targets
+from nas_core.predictor.targets import checked_targets
 from nas_core.registry import Registry
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
 """Reactions to operations that no training graph has."""
 MOST = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
-WITH_STD = (
-    "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
-    " more have one"
-)
+WITH_STD = "recipes best and statistics, and recipes with members=2 or more have one"
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +59,6 @@ class AccuracyModel(Configured, ABC):
         self.known: frozenset[int] = frozenset()
         """Operation indices of the training graphs."""
         self._ends: tuple[int, int] | None = None  # operations of an input and an output added to each graph
-        self._proxies: ProxyInputs | None = None
         self.info: dict[str, Any] = {}
         """Saved provenance: number of ``graphs``, nodes of the ``largest``; ``precision``, ``device`` of NN-Former."""
         self._added_nodes = 0  # nodes and operations that the ends add to the graphs of a fit
@@ -78,11 +72,6 @@ class AccuracyModel(Configured, ABC):
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, or None if there is none."""
-
-    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` at levels ``(L,)``, or None without a standard deviation."""
-        mean, deviation = self.estimate(graphs)
-        return None if deviation is None else mean + ndtri(levels)[:, None] * deviation
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -132,15 +121,12 @@ class AccuracyModel(Configured, ABC):
         graphs: Iterable[Graph] | Graphs,
         targets: ArrayLike,
         *,
-        proxies: Scores | None = None,
         progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Fit graphs to targets ``(G,)``, from scratch. A failed fit leaves the model unchanged.
 
         Args:
-            proxies: scores of zero-cost proxies as additional inputs: ``{"nwot": (G,), ..}``, or the result of
-                :func:`nas_core.proxies.zero_cost` for each graph. Predictions need them too.
             progress: function called with step, number of steps and loss; True: show a bar.
             checkpoint: file from which an interrupted fit resumes; removed at the end.
 
@@ -151,8 +137,6 @@ class AccuracyModel(Configured, ABC):
         """
         data = topological(Graphs.of(graphs))
         values = checked_targets(targets, len(data))
-        inputs = None if proxies is None else ProxyInputs.fit(proxies, len(data))
-        data = data if inputs is None else inputs.put(data, proxies)
         operations = frozenset(np.unique(data.ops).tolist())
         info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
         ends = _missing_ends(data)
@@ -160,18 +144,12 @@ class AccuracyModel(Configured, ABC):
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
             self.learn(graphs_with_ends, values, report, None if checkpoint is None else Path(checkpoint))
-        self.known, self.info, self._proxies = operations, info, inputs
-        self._ends = ends
+        self.known, self.info, self._ends = operations, info, ends
         return self
 
     @property
     def fitted(self) -> bool:
         return bool(self.known)
-
-    @property
-    def proxies(self) -> tuple[str, ...]:
-        """Names of the zero-cost proxies that the model was fitted with."""
-        return () if self._proxies is None else self._proxies.names
 
     def require_std(self) -> None:
         if not self.has_std:
@@ -181,57 +159,30 @@ class AccuracyModel(Configured, ABC):
         if not self.fitted:
             raise ConfigError("this predictor was not fitted; call fit, or load a fitted predictor")
 
-    def predict(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> Array:
+    def predict(self, graphs: Iterable[Graph] | Graphs) -> Array:
         """Return predictions ``(B,)`` in the units of the targets.
 
-        Args:
-            proxies: scores as in :meth:`fit`, if the model was fitted with proxies; others are ignored.
-
         Raises:
-            ConfigError: the model is not fitted, or proxies are missing.
+            ConfigError: the model is not fitted.
             GraphError: a graph is too large, or has an unseen operation.
         """
-        return self.predictions(graphs, proxies=proxies)[0]
+        return self.predictions(graphs)[0]
 
-    def predict_with_std(
-        self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
-    ) -> tuple[Array, Array]:
+    def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Array, Array]:
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation, is not fitted, or proxies are missing.
+            ConfigError: the model has no standard deviation, or is not fitted.
         """
-        predicted, deviation = self.predictions(graphs, proxies=proxies)
+        predicted, deviation = self.predictions(graphs)
         return predicted, self._present(deviation)
 
-    def predict_quantiles(
-        self, graphs: Iterable[Graph] | Graphs, levels: Sequence[float], *, proxies: Scores | None = None
-    ) -> Array:
-        """Return quantiles ``(L, B)`` in the units of the targets.
-
-        Example:
-            >>> low, median, high = predictor.predict_quantiles(graphs, [0.1, 0.5, 0.9])
-
-        Args:
-            levels: ``(L,)`` probabilities between 0 and 1.
-
-        Raises:
-            ConfigError: a level is invalid, or the model has no standard deviation.
-        """
-        probabilities = checked_levels(levels)
-        data = self._read(graphs, proxies)
-        if data is None:
-            return np.zeros((len(probabilities), 0))
-        return self._present(self.estimate_quantiles(self._with_ends(data), probabilities))
-
-    def predictions(
-        self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
-    ) -> tuple[Array, Array | None]:
+    def predictions(self, graphs: Iterable[Graph] | Graphs) -> tuple[Array, Array | None]:
         """Return the result of :meth:`predict_with_std`, with None if the model has no standard deviation."""
-        data = self._read(graphs, proxies)
+        data = self._read(graphs)
         return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 
-    def _read(self, graphs: Iterable[Graph] | Graphs, proxies: Scores | None) -> Graphs | None:
+    def _read(self, graphs: Iterable[Graph] | Graphs) -> Graphs | None:
         if not self.ready:
             self.require_fitted()
         data = topological(Graphs.of(graphs))
@@ -239,7 +190,7 @@ class AccuracyModel(Configured, ABC):
             return None
         if self.fitted:
             self._check_seen(data)
-        return data if self._proxies is None else self._proxies.put(data, proxies)
+        return data
 
     def _with_ends(self, graphs: Graphs) -> Graphs:
         if self._ends is None:
@@ -285,7 +236,6 @@ class AccuracyModel(Configured, ABC):
         common = {
             "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self.known),
             "info": self.info, "ends": self._ends,
-            "proxies": None if self._proxies is None else self._proxies.to_json(),
         }  # fmt: skip
         return {**common, **self.header()}, self.tensors()
 
@@ -304,8 +254,6 @@ class AccuracyModel(Configured, ABC):
         model.known, model.info = frozenset(header["known"]), dict(header["info"])
         ends = header["ends"]
         model._ends = None if ends is None else (ends[0], ends[1])
-        proxies = header.get("proxies")
-        model._proxies = None if proxies is None else ProxyInputs.from_json(proxies)
         return model
 
 
@@ -322,10 +270,7 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
     "nas_ext.accuracy_models",
     {
         "nn-former": "nas_core.predictor.estimator:NNFormerPredictor",
-        "statistics": "nas_core.predictor.statistics.model:StatisticsPredictor",
         "additive": "nas_core.predictor.statistics.additive:AdditivePredictor",
-        "gaussian-process": "nas_core.predictor.statistics.model:GaussianProcessPredictor",
-        "boosted-trees": "nas_core.predictor.statistics.model:BoostedTreesPredictor",
     },
     AccuracyModel,
     of_classes=True,

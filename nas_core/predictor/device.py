@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.precision import PRECISIONS, check_precision
+from nas_core.precision import check_precision
 
-CHOICES = ("auto", *PRECISIONS)
+CHOICES = ("auto", "fp32", "bf16")
 """Allowed precisions; ``auto``: bf16 if the device supports it, otherwise fp32."""
 HOSTS = ("cpu",)
 

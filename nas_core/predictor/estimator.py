@@ -28,7 +28,6 @@ from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.prior import Prior, shipped_prior
 from nas_core.predictor.progress import Checkpoint, Losses, Progress
-from nas_core.predictor.proxy_inputs import Scores
 from nas_core.predictor.recipes import Recipe, get_recipe, needed_by, recipe_types
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.operation_features import operation_features
@@ -46,16 +45,16 @@ class FittedState:
     statistics: StatisticsModel | None
     scale: TargetScale
     mixture: Mixture | None = None
-    """Learned weights of the networks together and of each regression; None if weights are fixed"""
+    """Learned weights of the networks together and of each regression; None without regressions"""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
 
     @property
-    def share(self) -> float:
+    def network_share(self) -> float:
         if self.mixture is None:
-            return self.recipe.statistics
-        return 1.0 - self.mixture.shares[0] if self.models else 1.0
+            return 1.0
+        return self.mixture.shares[0] if self.models else 0.0
 
     @cached_property
     def scorers(self) -> list[Scorer]:
@@ -63,27 +62,16 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation ``(B,)``, or None for a single model.
+        """Return predictions ``(B,)`` and their standard deviation ``(B,)``, or None for a single network.
 
-        With learned weights, the standard deviation is fitted to out-of-fold errors. Otherwise, it is that of the
-        predictions of all networks and regressions.
+        With regressions, the standard deviation is fitted to out-of-fold errors. Otherwise, it is that of the
+        predictions of all networks.
         """
-        share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)
-        rows = [scorer(graphs) for scorer in self.scorers]
-        weights = [(1 - share) / len(rows) for _ in rows]
-        if self.statistics is not None:
-            kinds = self.statistics.predict(graphs)
-            rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
+        rows = np.stack([scorer(graphs) for scorer in self.scorers])
         deviation = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
-        return self.scale.restore(np.average(rows, axis=0, weights=weights)), deviation
-
-    def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` in the units of the targets; None if weights were not learned."""
-        if self.mixture is None:
-            return None
-        return self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
+        return self.scale.restore(rows.mean(0)), deviation
 
     def _parts(self, graphs: Graphs) -> Array:
         rows = [scorer(graphs) for scorer in self.scorers]
@@ -137,7 +125,7 @@ class FittedState:
             parts = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
         counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
-        mixture = Mixture.from_json(header["mixture"], counts) if recipe.learns_shares else None
+        mixture = None if statistics is None else Mixture.from_json(header["mixture"], counts)
         return cls(recipe, tuple(models), statistics, TargetScale.from_json(header["scale"]), mixture)
 
 
@@ -194,9 +182,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def has_std(self) -> bool:
-        recipe = self._given
-        kinds = (recipe.processes > 0) + (recipe.trees > 0) if recipe.statistics else 0
-        return recipe.learns_shares or recipe.members + kinds > 1
+        return self._given.statistics > 0 or self._given.members > 1
 
     @property
     def ready(self) -> bool:
@@ -228,19 +214,14 @@ class NNFormerPredictor(AccuracyModel):
         scale = TargetScale.fitted(recipe.targets, values)
         learned = scale.learn(values)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, self._resumable(graphs, values))
-        fold = np.full(len(graphs), -1)  # in no fold: all networks are trained on the graph
-        if recipe.learns_shares:  # one fold for each network
-            fold = fold_of(graphs, self.seed, max(recipe.members, FOLDS) if recipe.members else None)
         statistics, held_out = None, np.zeros((0, len(graphs)))
-        if recipe.statistics:
-            members, prior = (recipe.processes, recipe.trees), self._start()
-            if recipe.learns_shares:
-                report = None if recipe.members else progress
-                statistics, held_out = StatisticsModel.fit_out_of_fold(
-                    graphs, learned, *members, self.seed, fold, report, prior, scale
-                )
-            else:
-                statistics = StatisticsModel.fit(graphs, learned, *members, self.seed, prior, scale)
+        fold = np.full(len(graphs), -1)  # in no fold: all networks are trained on the graph
+        if recipe.statistics:  # one fold for each network
+            fold = fold_of(graphs, self.seed, max(recipe.members, FOLDS) if recipe.members else None)
+            report = None if recipe.members else progress
+            statistics, held_out = StatisticsModel.fit(
+                graphs, learned, recipe.processes, recipe.trees, self.seed, fold, report, self._start(), scale
+            )
         models = []
         with own_streams(device=self.device):
             for i in range(recipe.members):
@@ -248,9 +229,9 @@ class NNFormerPredictor(AccuracyModel):
                 trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
                 models.append(trainer.model.eval())
         fitted = FittedState(full_recipe, tuple(models), statistics, scale)
-        if recipe.learns_shares:
+        if recipe.statistics:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
-            _log.info("NN-Former has the weight %.2f in each prediction", 1 - fitted.share)
+            _log.info("NN-Former has the weight %.2f in each prediction", fitted.network_share)
         self._fitted = fitted
         if keeper is not None:
             keeper.remove()
@@ -303,7 +284,7 @@ class NNFormerPredictor(AccuracyModel):
     @property
     def network_share(self) -> float:
         """Weight of NN-Former in each prediction; graph statistics have the rest."""
-        return 1.0 - self._state.share
+        return self._state.network_share
 
     def _start(self) -> Prior | None:
         return None if not self._given.from_prior else self._prior or shipped_prior()
@@ -321,20 +302,14 @@ class NNFormerPredictor(AccuracyModel):
             return prior.columns(operation_features(graphs))[:, 0], None
         return self._state.predict_with_std(self._limited(graphs))
 
-    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        if not self.fitted:
-            return None
-        quantiles = self._state.quantiles(self._limited(graphs), levels)
-        return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
-
-    def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
+    def predict_parts(self, graphs: Iterable[Graph] | Graphs) -> dict[str, Array]:
         """Return the predictions ``(B,)`` of each averaged model, in the units of the targets.
 
         Models are ``networks`` (NN-Former), ``processes`` (Gaussian processes on graph statistics), ``described
         processes`` (Gaussian processes on features with one meaning in all search spaces), ``trees`` (boosted trees)
         and ``additive`` (ridge regression on operation counts).
         """
-        fitted, data = self._state, self._read(graphs, proxies)
+        fitted, data = self._state, self._read(graphs)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:

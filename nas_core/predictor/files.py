@@ -52,39 +52,32 @@ def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.i
 
 @dataclass(frozen=True)
 class Records:
-    """Graphs of a file, with targets, other fields (``notes``) and scores of zero-cost proxies."""
+    """Graphs of a file, with targets and other fields (``notes``)."""
 
     graphs: Graphs
     targets: NDArray[np.float64]
     """``(G,)``, or ``(0,)`` without targets"""
     notes: Sequence[Mapping[str, Any]]
-    proxies: Sequence[Mapping[str, float]] | None = None
 
     def take(self, indices: NDArray[np.int64]) -> Records:
-        proxies = None if self.proxies is None else [self.proxies[i] for i in indices]
-        return Records(self.graphs.take(indices), self.targets[indices], [self.notes[i] for i in indices], proxies)
+        return Records(self.graphs.take(indices), self.targets[indices], [self.notes[i] for i in indices])
 
 
-def read_records(
-    path: str | Path, reader: Reader | None = None, target: str | None = None, proxies: Sequence[str] = ()
-) -> Records:
+def read_records(path: str | Path, reader: Reader | None = None, target: str | None = None) -> Records:
     """Read a JSON Lines file with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` in each line.
 
     Args:
         reader: reader of architectures.
         target: field of the target; None: the records have no target.
-        proxies: names of scores to read from the field ``proxies``, ``{"nwot": 371.2, ..}``.
     """
     graphs: list[Graph] = []
     targets: list[float] = []
     notes: list[dict[str, Any]] = []
-    scores: list[dict[str, float]] = []
     for number, record in enumerate(read_jsonl(path), 1):
         try:
             graphs.append(_graph(record, reader))
             if target is not None:
                 targets.append(_target(record, target))
-            scores.append(_scores(record, proxies))
         except NasExtError as error:
             raise DataError(f"{path}, record {number}: {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
@@ -96,7 +89,7 @@ def read_records(
         joined = Graphs.of(graphs)
     except GraphError as error:
         raise DataError(f"{path}: {error}") from error
-    return Records(joined, np.array(targets), notes, scores if proxies else None)
+    return Records(joined, np.array(targets), notes)
 
 
 def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
@@ -124,16 +117,6 @@ def _target(record: Mapping[str, Any], name: str) -> float:
     return float(value)
 
 
-def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, float]:
-    scores = record.get("proxies") or {}
-    if absent := [name for name in proxies if not isinstance(scores.get(name), int | float)]:
-        raise DataError(
-            f"no score of proxy {', '.join(absent)}, which the predictor needs; proxies of this record are"
-            f" {', '.join(scores) or 'none'}: compute them with 'nas-ext lab proxies'"
-        )
-    return {name: float(scores[name]) for name in proxies}
-
-
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
     if suffixes and path.suffix not in suffixes:
         raise ConfigError(f"output is {path}; expected a name that ends in {' or '.join(suffixes)}")
@@ -153,14 +136,13 @@ def only_training(out: Path) -> AbstractContextManager[int]:
 
 
 def prediction_rows(
-    records: Records, predicted: NDArray[np.float64], more: Mapping[str, NDArray[np.float64]]
+    records: Records, predicted: NDArray[np.float64], spread: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
-    """Return a row for each record: its number from 1, other fields, prediction, and the columns ``more``."""
-    names = {*OURS, *more}
-    columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
+    """Return a row for each record: its number from 1, other fields, prediction, and standard deviation if given."""
+    columns = {"prediction": predicted.tolist()} | ({} if spread is None else {"spread": spread.tolist()})
     rows = []
     for index, note in enumerate(records.notes):
-        notes = {f"input_{name}" if name in names else name: value for name, value in note.items()}
+        notes = {f"input_{name}" if name in OURS else name: value for name, value in note.items()}
         rows.append({"record": index + 1, **notes, **{name: column[index] for name, column in columns.items()}})
     return rows
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from nas_core.errors import DataError
 from nas_core.graph import Graphs
@@ -65,19 +64,11 @@ class Mixture:
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
         """Average scaled predictions ``(P, B)``; return mean and standard deviation ``(B,)``, in units of targets."""
-        mean, deviation = self._scaled(rows)
+        shares = np.array(self.shares)
+        mean = shares @ rows
+        deviation = np.sqrt(self.noise**2 + self.disagreement**2 * _between(rows, shares))
         width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
         return scale.restore(mean), self.factor * width / 2
-
-    def quantiles(self, rows: Array, scale: TargetScale, levels: Sequence[float]) -> Array:
-        """Return quantiles ``(L, B)`` in the units of the targets, from scaled predictions ``(P, B)``."""
-        mean, deviation = self._scaled(rows)
-        return np.stack([scale.restore(mean + ndtri(level) * self.factor * deviation) for level in levels])
-
-    def _scaled(self, rows: Array) -> tuple[Array, Array]:
-        shares = np.array(self.shares)
-        variance = self.noise**2 + self.disagreement**2 * _between(rows, shares)
-        return shares @ rows, np.sqrt(variance)
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "shares": list(self.shares)}

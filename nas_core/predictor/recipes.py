@@ -13,7 +13,7 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training import TrainConfig
 
-FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
+FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static")
 """Settings that adapt to the data by default."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
@@ -23,16 +23,16 @@ class Recipe:
     """Settings of a predictor: networks, their training, models on graph statistics, and scale of the targets."""
 
     name: str
-    model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
+    model: NNFormerConfig = field(default_factory=NNFormerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     targets: str = field(default="none", metadata={"choices": SCALES})
     """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
     """Number of networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Weight of models on graph statistics; networks have the rest. With ``adapts``, the prior weight."""
+    """Prior weight of models on graph statistics; weights are fitted to out-of-fold predictions. 0: no such models."""
     adapts: bool = False
-    """True: fit the weights to out-of-fold predictions, and use larger batches for more graphs."""
+    """True: use larger batches for more graphs."""
     processes: int = 8
     """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
     trees: int = 8
@@ -82,18 +82,13 @@ class Recipe:
         return self.replaced({"batch_size": max(self.train.batch_size, graphs // 64)})
 
     @property
-    def learns_shares(self) -> bool:
-        return self.adapts and self.statistics > 0 and (not self.members or "statistics" not in self.kept)
-
-    @property
     def mixture(self) -> str:
         """Description of the models whose predictions are averaged."""
         parts = {"NN-Former networks": self.members}
         if self.statistics:
             parts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
         mixture = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
-        shares = "learned from out-of-fold predictions" if self.learns_shares else f"{1 - self.statistics:.2f} networks"
-        return f"{mixture}; shares: {shares}"
+        return f"{mixture}; weights learned from out-of-fold predictions" if self.statistics else mixture
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -108,11 +103,11 @@ _RECIPES = {
     recipe.name: recipe
     for recipe in (
         # Training and masks of the released code, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
-        Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
+        Recipe("paper", NNFormerConfig(sibling_mask="as_released")),
         # A mixture; statistics=0: its networks alone.
         Recipe(
             "best",
-            NNFormerConfig.accuracy(sibling_mask="as_released", depth=6),
+            NNFormerConfig(sibling_mask="as_released", depth=6),
             TrainConfig(epochs=100, batch_size=16, lr=1e-3, equal_sizes=False),
             targets="normal",
             members=5,

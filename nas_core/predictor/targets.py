@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)  # range of targets that networks can learn without scaling; their initial output is 0.5
@@ -91,13 +91,3 @@ def checked_targets(
             f" ({UNSCALED[0]:g} to {UNSCALED[1]:g}): divide percent by 100, or give targets='mean' (--set targets=mean)"
         )
     return values
-
-
-def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
-    """Return validated probabilities ``(L,)`` of quantiles."""
-    probabilities = np.asarray(levels, np.float64)
-    if probabilities.ndim != 1 or not len(probabilities) or not ((probabilities > 0) & (probabilities < 1)).all():
-        raise ConfigError(
-            f"levels of quantiles are {levels!r}; expected numbers between 0 and 1, such as [0.1, 0.5, 0.9]"
-        )
-    return probabilities

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.precision import check_precision, computing_in
 from nas_core.predictor.artifact import below
 from nas_core.predictor.device import CHOICES, chosen_precision, on_host, to_device
 from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
@@ -80,7 +80,7 @@ class TrainConfig:
     equal_sizes: bool = True
     """True: all graphs of a batch have the same size, as in the released code."""
     precision: str = field(default="auto", metadata={"choices": CHOICES})
-    """fp32, tf32, bf16 or fp16; auto: bf16 if the device supports it, otherwise fp32."""
+    """fp32 or bf16; auto: bf16 if the device supports it, otherwise fp32."""
     seed: int = 0
     """Seed of weights, dropout and batches."""
 
@@ -137,7 +137,7 @@ class Bucket:
         rows, index = np.tile(chosen, copies), index.repeat(copies)
         if self.packs:
             packed = PackedBatch.of(self.graphs.take(rows), self.device)
-            topology = PackedTopology.of(packed.edges, packed.lengths, self.config, self.device)
+            topology = PackedTopology.of(packed.edges, packed.ops.numel(), self.device)
             return packed, topology, self.targets[index]
         batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
         dense = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
@@ -145,7 +145,6 @@ class Bucket:
 
 
 CHECKED = EVERY  # number of steps between checks of the loss; each check waits for the device
-_SCALED = ("scale", "_growth_tracker")
 
 
 class Trainer:
@@ -172,7 +171,6 @@ class Trainer:
             lr=config.lr,
             fused=self.device.type in ("cpu", "cuda"),
         )
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.averaged = [p.detach().clone() for p in model.parameters()] if config.ema else []
 
     def steps(self) -> Iterator[Tensor]:
@@ -223,16 +221,13 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         parts = bucket.parts(count)
-        with tf32(self.precision == "tf32"):
-            losses = [
-                self._gradients(bucket, rows, part, len(rows) / count)
-                for rows, part in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
-            ]
+        losses = [
+            self._gradients(bucket, rows, part, len(rows) / count)
+            for rows, part in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
+        ]
         if config.clip:
-            self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        self.scaler.step(self.optimizer)  # in fp16 skipped where a gradient overflowed
-        self.scaler.update()
+        self.optimizer.step()
         if self.averaged:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
@@ -244,7 +239,7 @@ class Trainer:
         with computing_in(self.precision, self.device):
             predicted = self.model(batch, topology)
         loss = self.loss_of(predicted, target, len(chosen)) * share
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
     def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
@@ -282,8 +277,7 @@ class Trainer:
         named |= {f"averaged.{i}": value for i, value in enumerate(self.averaged)}
         for i, entry in self.optimizer.state_dict()["state"].items():
             named |= {f"optimizer.{i}.{name}": value for name, value in entry.items()}
-        scale = self.scaler.state_dict()
-        return named | {f"scaler.{name}": torch.tensor(scale[name]) for name in _SCALED if name in scale}
+        return named
 
     def restore(self, named: dict[str, Tensor]) -> None:
         self.model.load_state_dict(below("model.", named))
@@ -294,9 +288,6 @@ class Trainer:
                 _, index, moment = name.split(".", 2)
                 moments.setdefault(int(index), {})[moment] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-        if self.scaler.is_enabled():
-            scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
-            self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
         self.done = int(named["done"])
 
     def settle(self) -> None:

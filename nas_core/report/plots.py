@@ -6,8 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,7 +34,6 @@ _STYLE = {
     "figure.dpi": 160,
 }
 _WIDE = (7.6, 4.4)
-_BAR, _AROUND = 0.17, 1.0
 
 
 @dataclass(frozen=True)
@@ -85,28 +83,6 @@ def pareto(
         return png(figure)
 
 
-def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
-    """Draw horizontal bars ``legend -> name -> value``, sorted by the first series."""
-    first: Mapping[str, float] = next(iter(series.values()), {})
-    names = sorted(first, key=lambda name: (-first[name], name))
-    thick = 0.8 / max(1, len(series))
-    with figure_of((_WIDE[0], _AROUND + _BAR * (0.5 + len(series)) * max(1, len(names)))) as figure:
-        axes = figure.subplots()
-        for index, ((legend, values), colour) in enumerate(zip(series.items(), cycle(COLOURS), strict=False)):
-            places = np.arange(len(names)) + (index - (len(series) - 1) / 2) * thick
-            lengths = [values.get(name, 0.0) for name in names]
-            drawn = axes.barh(places, lengths, height=0.9 * thick, color=colour, label=legend)
-            axes.bar_label(drawn, fmt="%.2f", padding=3, fontsize=8)
-        axes.set_yticks(np.arange(len(names)), names)
-        axes.set(xlabel=x_label, ylim=(len(names) - 0.4, -0.6))
-        axes.margins(x=0.09)
-        axes.grid(axis="y", visible=False)
-        axes.tick_params(axis="y", length=0)
-        if len(series) > 1:
-            figure.legend(loc="outside upper center", ncols=len(series), fontsize=9)
-        return png(figure)
-
-
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
     """Return the Pareto front of points (cost, value), sorted by cost; values are minimised unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
@@ -140,8 +116,6 @@ def png(figure: Figure) -> bytes:
 _SIDE, _SQUARE = 0.42, 1.5
 _SMALL = 0.1
 """Heat map cells have three decimals if all values are below this number."""
-_ABREAST = 4
-"""Largest number of panels side by side."""
 _WRITTEN = 12
 """Largest number of names for which heat maps show numbers."""
 
@@ -167,52 +141,18 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
         return png(figure)
 
 
-def pairs(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, equal: bool = True
-) -> bytes:
-    """Draw points ``legend -> (x, y)``, with the line x = y if ``equal``."""
+def pairs(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> bytes:
+    """Draw points ``legend -> (x, y)``, with the line x = y."""
     with figure_of((5.6, 4.8)) as figure:
         axes = figure.subplots()
-        if equal:
-            all_values = np.concatenate([np.ravel(values) for values in series.values()]).astype(float)
-            low, high = float(all_values.min()), float(all_values.max())
-            margin = 0.06 * (high - low) or 0.5
-            ends = [low - margin, high + margin]
-            axes.plot(ends, ends, color="#8b939c", linewidth=1, zorder=2)
+        all_values = np.concatenate([np.ravel(values) for values in series.values()]).astype(float)
+        low, high = float(all_values.min()), float(all_values.max())
+        margin = 0.06 * (high - low) or 0.5
+        ends = [low - margin, high + margin]
+        axes.plot(ends, ends, color="#8b939c", linewidth=1, zorder=2)
         for index, (name, (x, y)) in enumerate(series.items()):
             colour = COLOURS[index % len(COLOURS)]
             axes.scatter(x, y, s=26, color=colour, alpha=0.85, linewidths=0, label=name, zorder=3)
         axes.set(xlabel=x_label, ylabel=y_label)
         figure.legend(loc="outside upper center", ncols=3, fontsize=9)
-        return png(figure)
-
-
-def lines(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
-    levels: Mapping[str, float],
-    x_label: str,
-    y_label: str,
-    level_label: str = "",
-) -> bytes:
-    """Draw curves in panels ``title -> legend -> (x, y)``, with a dashed line at ``levels[title]``."""
-    across = min(_ABREAST, len(panels))
-    down = -(-len(panels) // across)
-    names = dict.fromkeys(name for curves in panels.values() for name in curves)
-    shown = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
-    with figure_of((1.4 + 2.9 * across, 1.2 + 2.3 * down)) as figure:
-        grid = figure.subplots(down, across, squeeze=False, sharex=True)
-        legend: dict[str, Any] = {}
-        for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
-            for name, (x, y) in curves.items():
-                (legend[name],) = axes.plot(x, y, color=shown[name], linewidth=1.5, marker="o", markersize=3)
-            if title in levels:
-                drawn = axes.axhline(levels[title], color="#8b939c", linewidth=1.2, linestyle=(0, (4, 3)))
-                if level_label:
-                    legend[level_label] = drawn
-            axes.set_title(title, fontsize=10)
-        for axes in list(grid.flat)[len(panels) :]:
-            axes.set_visible(False)
-        figure.supxlabel(x_label, fontsize=10)
-        figure.supylabel(y_label, fontsize=10)
-        figure.legend(list(legend.values()), list(legend), loc="outside upper center", ncols=3, fontsize=9)
         return png(figure)

@@ -3,88 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError
 from nas_core.files.reading import real_path
+from nas_core.report.tables import Table
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet
-
-
-class Measure(NamedTuple):
-    """Column of a study's table."""
-
-    key: str
-    header: str
-    """Title, with unit."""
-    spec: str = ""
-    """Number format, such as ``.3f``; empty for text."""
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Bar chart with one colour per series."""
-
-    series: Mapping[str, Mapping[str, float]]
-    """Legend -> name -> value."""
-    label: str
-
-
-@dataclass(frozen=True)
-class Squares:
-    """Heat maps, one per panel; rows and columns have the same names."""
-
-    names: Sequence[str]
-    panels: Mapping[str, Sequence[Sequence[float]]]
-    label: str
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Scatter plot with one colour per series."""
-
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
-    """Legend -> (x, y)."""
-    x_label: str
-    y_label: str
-    equal: bool = True
-    """Draw the line x = y."""
-
-
-@dataclass(frozen=True)
-class Lines:
-    """Curves in several panels, with one colour per series."""
-
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
-    """Title -> legend -> (x, y)."""
-    levels: Mapping[str, float]
-    """Title -> value of a horizontal line."""
-    x_label: str
-    y_label: str
-    level_label: str = ""
-    """Legend of the horizontal lines."""
-
-
-Picture = Bars | Squares | Pairs | Lines
 
 
 @dataclass(frozen=True)
 class StudyResult:
     """Tables, picture and notes of a study."""
 
-    columns: Sequence[Measure]
-    rows: Sequence[Mapping[str, Any]]
-    summary_columns: Sequence[Measure]
-    summary: Sequence[Mapping[str, Any]]
-    """Table rows, one per supernet."""
-    picture: Picture
+    table: Table
+    summary: Table
+    """One row per supernet."""
+    picture: bytes
+    """PNG file."""
     notes: Sequence[str] = ()
     """Definitions of the columns, and warnings."""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -128,10 +70,6 @@ def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
     return [Subject(name, path, open_supernet(path, **options)) for name, path in zip(names, checkpoints, strict=True)]
 
 
-def learned_weights(network: Any) -> list[Any]:
-    return [parameter for parameter in network.parameters() if parameter.requires_grad]
-
-
 def one_space(subjects: Sequence[Subject]) -> SearchSpace:
     first = subjects[0]
     for other in subjects[1:]:
@@ -141,17 +79,6 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
                 f" {other.supernet.space.name!r}; give supernets of the same space"
             )
     return first.supernet.space
-
-
-def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
-    """Yield at most ``count`` batches, evenly spaced if the batches are a list."""
-    batches = supernet.batches()
-    if not isinstance(batches, Sequence):
-        yield from islice(batches, count)
-        return
-    count = min(count, len(batches))
-    for index in range(count):
-        yield batches[(2 * index + 1) * len(batches) // (2 * count)]
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:

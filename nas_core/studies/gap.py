@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +14,15 @@ from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import file_digest, real_path
-from nas_core.files.writing import make_folder
+from nas_core.files.reading import file_digest, read_json, real_path
+from nas_core.files.writing import make_folder, write_json
 from nas_core.locks import file_lock
+from nas_core.report.plots import pairs
+from nas_core.report.tables import Column, Table
 from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
     ArchitecturesConfig,
-    Measure,
-    Pairs,
     Study,
     StudyResult,
     Subject,
@@ -31,12 +32,13 @@ from nas_core.studies.base import (
     params_m,
     same_examples,
 )
-from nas_core.studies.trainings import Training, train_missing
+from nas_core.studies.trainings import LOG, train_all
 from nas_core.supernet.host import Supernet
 
 FEWEST = 3
 RESULTS = "standalone.jsonl"
 """File in the study's folder with results of networks trained from scratch."""
+SETTINGS = "standalone.json"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,6 @@ class StandaloneRun:
     examples: str = ""
     """Identifier of the evaluated examples, see :meth:`nas_core.supernet.Supernet.examples_key`; empty if unknown."""
     seconds: float | None = None
-    updates: int | None = None
 
 
 def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
@@ -71,8 +72,9 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
         if architecture in records:
             raise DataError(f"{where} has the same architecture as record {records[architecture]}; remove one of them")
         records[architecture] = number
-        examples, seconds, updates = (record.get(name) for name in ("examples", "seconds", "updates"))
-        runs.append(StandaloneRun(architecture, dict(metrics), str(examples or ""), seconds, updates))
+        runs.append(
+            StandaloneRun(architecture, dict(metrics), str(record.get("examples") or ""), record.get("seconds"))
+        )
     if not runs:
         raise DataError(f"{path} is empty; expected one JSON object per line with 'architecture' and 'metrics'")
     return runs
@@ -105,30 +107,42 @@ def train_standalone(
         ConfigError: the folder is in use or contains results with other settings.
         DataError: a training failed.
     """
-    results = folder / RESULTS
-    settings = {"settings_of": file_digest(checkpoint), "changes": dict(changes)}
-
-    def training_of(architecture: Architecture) -> Training:
-        place = folder / "standalone" / architecture.key
-        make_folder(place)
-        return Training(trainer.standalone_command(architecture, real_path(place), changes), place)
-
-    def finished(architecture: Architecture, seconds: float) -> None:
-        run = _evaluated(trainer, architecture, folder, seconds)
-        append_jsonl(results, {**vars(run), "architecture": architecture.to_dict(), "metrics": dict(run.metrics)})
-        runs[architecture] = run
-
+    results, places = folder / RESULTS, {a: folder / "standalone" / a.key for a in architectures}
     with file_lock(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
         runs = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
-        missing = [architecture for architecture in dict.fromkeys(architectures) if architecture not in runs]
-        train_missing(
-            folder / "standalone.json", "standalone runs", settings, trainer, missing, training_of, jobs, finished
-        )
-    return [runs[architecture] for architecture in dict.fromkeys(architectures)]
+        missing = {place: architecture for architecture, place in places.items() if architecture not in runs}
+
+        def finished(place: Path, seconds: float) -> None:
+            run = _evaluated(trainer, missing[place], place, seconds)
+            append_jsonl(results, {**vars(run), "architecture": run.architecture.to_dict(), "metrics": run.metrics})
+            runs[run.architecture] = run
+
+        settings: dict[str, Any] = {"settings_of": file_digest(checkpoint), "changes": dict(changes)}
+        if missing:  # otherwise the data may be gone
+            settings["data"] = dict(trainer.training_data())
+        _check_settings(folder, settings)
+        if missing:
+            for place in missing:
+                make_folder(place)
+            commands = {p: trainer.standalone_command(a, real_path(p), changes) for p, a in missing.items()}
+            write_json(folder / SETTINGS, settings)
+            train_all(commands, jobs, finished)
+    return [runs[architecture] for architecture in places]
 
 
-def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
-    place = folder / "standalone" / architecture.key
+def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    file = folder / SETTINGS
+    earlier = read_json(file) if file.exists() and any(folder.glob(f"**/{LOG}")) else {}
+    for name, value in settings.items():
+        if name in earlier and earlier[name] != value:
+            detail = "" if name == "settings_of" else f" ({name}: {json.dumps(earlier[name])}, now {json.dumps(value)})"
+            raise ConfigError(
+                f"{folder} contains standalone runs with other settings{detail}; give the same first checkpoint and the"
+                " same settings, or another folder"
+            )
+
+
+def _evaluated(trainer: Supernet, architecture: Architecture, place: Path, seconds: float) -> StandaloneRun:
     try:
         metrics, examples = trainer.evaluate_standalone(place)
     except NasExtError as error:
@@ -140,8 +154,7 @@ def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seco
             f"the training in {place} has diverged: {bad}; give other settings with --set train.NAME=VALUE, and another"
             " --out"
         )
-    updates = trainer.standalone_updates(place)
-    return StandaloneRun(architecture, metrics, examples, round(seconds, 2), updates)
+    return StandaloneRun(architecture, metrics, examples, round(seconds, 2))
 
 
 # -- comparison ------------------------------------------------------------------------------------------------------
@@ -200,21 +213,10 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
             )
 
 
-def add_metric(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
-    for subject in subjects:
-        subject.supernet.also_evaluate(metric)
-        metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
-
-
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
     if name not in metrics:
         raise DataError(f"{whose}: no metric {name!r}; choose one of {', '.join(metrics)} with --set metric=NAME")
     return float(metrics[name])
-
-
-def named_with_unit(subject: Subject, metric: str) -> str:
-    unit = subject.supernet.units.get(metric, "")
-    return f"{metric} ({unit})" if unit else metric
 
 
 def run_warnings(runs: Sequence[StandaloneRun]) -> list[str]:
@@ -271,7 +273,9 @@ class _Gap(Study):
     def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
         space = one_space(subjects)
         same_examples(subjects)
-        add_metric(config.metric, subjects, space.smallest())
+        for subject in subjects:
+            subject.supernet.also_evaluate(config.metric)
+            metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
         results = config.standalone or folder / RESULTS
         if results.exists():  # before any training
             check_examples(subjects, read_runs(results, space), results)
@@ -315,28 +319,29 @@ class _Gap(Study):
                 }
                 for name, run in named.items()
             ]
-        label = named_with_unit(subjects[0], config.metric)
+        unit = subjects[0].supernet.units.get(config.metric, "")
+        label = f"{config.metric} ({unit})" if unit else config.metric
+        columns = [
+            Column("supernet", "supernet"),
+            Column("architecture", "no.", "s"),
+            Column("key", "architecture"),
+            Column("params_m", "M parameters", ".2f"),
+            Column("inherited", f"inherited {label}", ".4f"),
+            Column("standalone", "standalone", ".4f"),
+            Column("difference", "difference", "+.4f"),
+        ]
+        summary_columns = [
+            Column("supernet", "supernet"),
+            Column("architectures", "networks", "d"),
+            Column("error", f"error of {label}", ".4f"),
+            Column("better", "less than the first", ".1%"),
+            Column("tau", "Kendall's tau", ".3f"),
+            Column("bias", "inherited - standalone", "+.4f"),
+        ]
         return StudyResult(
-            (
-                Measure("supernet", "supernet"),
-                Measure("architecture", "no.", "s"),
-                Measure("key", "architecture"),
-                Measure("params_m", "M parameters", ".2f"),
-                Measure("inherited", f"inherited {label}", ".4f"),
-                Measure("standalone", "standalone", ".4f"),
-                Measure("difference", "difference", "+.4f"),
-            ),
-            rows,
-            (
-                Measure("supernet", "supernet"),
-                Measure("architectures", "networks", "d"),
-                Measure("error", f"error of {label}", ".4f"),
-                Measure("better", "less than the first", ".1%"),
-                Measure("tau", "Kendall's tau", ".3f"),
-                Measure("bias", "inherited - standalone", "+.4f"),
-            ),
-            summary,
-            Pairs(series, f"standalone {label}", f"inherited {label}"),
+            Table(columns, rows),
+            Table(summary_columns, summary),
+            pairs(series, f"standalone {label}", f"inherited {label}"),
             (self.about, *run_warnings(runs)),
             {
                 "architectures": {name: run.architecture.to_dict() for name, run in named.items()},

@@ -20,11 +20,11 @@ from torch import Tensor, nn, no_grad
 
 from nas_core.errors import ConfigError
 from nas_core.layers.mos import Router
+from nas_core.report.plots import squares
+from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 from nas_core.studies.base import (
     ArchitecturesConfig,
-    Measure,
-    Squares,
     Study,
     StudyResult,
     Subject,
@@ -117,26 +117,26 @@ class _Routing(Study):
             panels[name] = [[means.get((a, b), means.get((b, a), 0.0)) for b in architectures] for a in architectures]
             routers[name] = {" / ".join(pair): by_router for pair, by_router in distances.items()}
             summary.append({"supernet": name, **_summary(means, sizes)})
+        columns = [
+            Column("supernet", "supernet"),
+            Column("first", "first"),
+            Column("second", "second"),
+            Column("first_m", "first (M parameters)", ".2f"),
+            Column("second_m", "second", ".2f"),
+            Column("distance", "distance", ".4f"),
+            Column("least", "least router", ".4f"),
+            Column("most", "most router", ".4f"),
+        ]
+        summary_columns = [
+            Column("supernet", "supernet"),
+            Column("extremes", "smallest to largest", ".4f"),
+            Column("mean", "all pairs, mean", ".4f"),
+            Column("by_size", "correlation with the difference in parameters", ".2f"),
+        ]
         return StudyResult(
-            (
-                Measure("supernet", "supernet"),
-                Measure("first", "first"),
-                Measure("second", "second"),
-                Measure("first_m", "first (M parameters)", ".2f"),
-                Measure("second_m", "second", ".2f"),
-                Measure("distance", "distance", ".4f"),
-                Measure("least", "least router", ".4f"),
-                Measure("most", "most router", ".4f"),
-            ),
-            rows,
-            (
-                Measure("supernet", "supernet"),
-                Measure("extremes", "smallest to largest", ".4f"),
-                Measure("mean", "all pairs, mean", ".4f"),
-                Measure("by_size", "correlation with the difference in parameters", ".2f"),
-            ),
-            summary,
-            Squares(list(architectures), panels, "Jensen-Shannon distance"),
+            Table(columns, rows),
+            Table(summary_columns, summary),
+            squares(list(architectures), panels, "Jensen-Shannon distance"),
             (self.about,),
             {"architectures": to_dicts(architectures), "routers": routers},
         )

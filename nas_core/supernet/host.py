@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,7 @@ from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from nas_core.export.parts import Exportable
-    from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
 """Callback after each evaluated batch, with the fraction of the data that is evaluated, and metrics."""
@@ -80,17 +77,6 @@ class Supernet:
         """Module with the weights of all subnets. ``network.select(architecture)`` returns the weights of one."""
         raise self._unsupported("give access to its weights")
 
-    def batches(self) -> Iterable[Any]:
-        """Return the batches of :meth:`evaluate`: a list, or an iterator in random order."""
-        raise self._unsupported("give access to its batches")
-
-    def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the differentiable mean training loss in nats of a subnet on a batch of :meth:`batches`.
-
-        Label smoothing is included. Dropout and augmentation are off.
-        """
-        raise self._unsupported("compute gradients")
-
     def examples_key(self) -> str:
         """Return a hash of the evaluated examples, for comparison with standalone networks, or ""."""
         return ""
@@ -114,47 +100,6 @@ class Supernet:
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
         """Return metrics of a standalone network, as in :meth:`evaluate`, and its :meth:`examples_key`."""
         raise self._unsupported("train standalone networks")
-
-    def standalone_updates(self, folder: Path) -> int | None:
-        """Return the number of updates of a standalone training, or None if unknown."""
-        return None
-
-    def further_command(
-        self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
-    ) -> Sequence[str]:
-        """Return the command that continues the training of a subnet from its inherited weights.
-
-        Args:
-            folder: see :meth:`standalone_command`.
-            changes: see :meth:`standalone_command`.
-            every: number of updates between checkpoints.
-            most: number of updates.
-        """
-        raise self._unsupported("train subnets further")
-
-    def kept_networks(self, folder: Path) -> Mapping[int, Path]:
-        """Return the checkpoints of :meth:`further_command` by number of updates."""
-        raise self._unsupported("train subnets further")
-
-    def evaluate_network(self, path: Path) -> dict[str, float]:
-        """Return metrics of a checkpoint of :meth:`further_command` on the examples of :meth:`evaluate`."""
-        raise self._unsupported("train subnets further")
-
-    @property
-    def experts(self) -> MoSConfig:
-        """Settings of experts and routers."""
-        raise self._unsupported("train supernets with other experts")
-
-    def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> Sequence[str]:
-        """Return the command that trains a supernet with other experts and otherwise equal settings.
-
-        For ``folder`` and ``changes``, see :meth:`standalone_command`.
-        """
-        raise self._unsupported("train supernets with other experts")
-
-    def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet of :meth:`supernet_command`. It is evaluated on the examples of this one."""
-        raise self._unsupported("train supernets with other experts")
 
 
 class Host(Adapter):

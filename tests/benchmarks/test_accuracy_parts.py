@@ -145,10 +145,10 @@ def test_the_command_from_tables_to_rows(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(BENCHMARKS, "fbnet_pixel3", benchmark(higher_is_better=False))
     out, work = tmp_path / "o.json", tmp_path / "w.jsonl"
     sizes = ["--benchmark", "fbnet_pixel3", "--sizes", "40", "--draws", "0", "1", "--jobs", "0"]
-    arguments = [*sizes, "--methods", "ridge", "boosted-trees", "--work", str(work), "--out", str(out)]
+    arguments = [*sizes, "--methods", "ridge", "additive", "--work", str(work), "--out", str(out)]
     predictor_quality.main(arguments)
     rows = {row["method"]: row for row in read_json(out)["rows"]}
-    assert rows.keys() == {"ridge", "boosted-trees"} and rows["ridge"]["draws"] == 2
+    assert rows.keys() == {"ridge", "additive"} and rows["ridge"]["draws"] == 2
     assert rows["ridge"]["tau"] > 0.9 and rows["ridge"]["tau_as_told"] > 0.9 and rows["ridge"]["cells"] == 60
-    assert "within_1" not in rows["ridge"] and 0 <= rows["boosted-trees"]["within_1"] <= 1
+    assert "within_1" not in rows["ridge"] and 0 <= rows["additive"]["within_1"] <= 1
     assert rows["ridge"]["best_of_50_each"] == [1, 1]

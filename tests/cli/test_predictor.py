@@ -13,13 +13,13 @@ import pytest
 from nas_core.cli import main
 from nas_core.graph import Graph, nasbench201_string
 from nas_core.models.translation.kind import translation_graph
-from nas_core.predictor import NNFormerPredictor, load_accuracy_model
+from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor import progress as checkpoint_module
 from nas_core.predictor.progress import Checkpoint
 from nas_core.space import get_space
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
-TINY = ["--set", "dim=16", "--set", "depth=1", "--epochs", "3"]
+TINY = ["--set", "dim=16", "--set", "depth=1", "--set", "epochs=3"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -54,7 +54,7 @@ def cells(tmp_path: Path) -> Path:
 
 def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "p.safetensors"
-    code, out, err = run(capsys, "train", "--data", data, "--out", model, *TINY, "--members", 2)
+    code, out, err = run(capsys, "train", "--data", data, "--out", model, *TINY, "--set", "members=2")
     assert (code, err) == (0, "")
     assert all(word in out for word in ("held out: 5 graphs", "Kendall tau", "MAPE", "on 43 graphs", "only these"))
     assert {f.name for f in tmp_path.iterdir()} == {"d.jsonl", "p.safetensors"}
@@ -74,27 +74,11 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,spread"
 
 
-def test_quantiles_and_a_predictor_without_a_spread(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sure, bare = tmp_path / "sure.safetensors", tmp_path / "bare.safetensors"
-    small = ("--model", "boosted-trees", "--set", "trees=1")
-    assert run(capsys, "train", "--data", data, "--out", sure, *small)[0] == 0
-    options = ("--quantile", 0.1, "--quantile", 0.9)
-    out = tmp_path / "f.csv"
-    assert run(capsys, "predict", "--model", sure, "--data", data, *options, "--out", out)[0] == 0
-    with open(out, newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["record", "target", "prediction", "spread", "quantile_0.1", "quantile_0.9"]
-    assert all(float(row["quantile_0.1"]) < float(row["quantile_0.9"]) for row in rows)
-    code, _, err = run(capsys, "predict", "--model", sure, "--data", data, "--quantile", 90)
-    assert code == 2 and "levels of quantiles are [90.0]; expected numbers between 0 and 1" in err
-
+def test_a_predictor_without_a_spread(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = tmp_path / "bare.safetensors"
     assert run(capsys, "train", "--data", data, "--out", bare, *TINY)[0] == 0
     code, output, _ = run(capsys, "predict", "--model", bare, "--data", data)
     assert code == 0 and "spread" not in output
-    code, _, err = run(capsys, "predict", "--model", bare, "--data", data, *options)
-    assert code == 2 and "'paper' has no standard deviation" in err and err.count("\n") == 1
 
 
 def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,33 +181,6 @@ def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytes
     assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
     code, _, err = run(capsys, "predict", "--model", model, "--data", data)
     assert code == 2 and "the predictor was fitted to graphs with 8 attributes" in err and err.count("\n") == 1
-
-
-Records = list[dict[str, Any]]
-
-
-@pytest.fixture
-def records() -> Records:
-    graphs = random_graphs((5, 6, 7) * 16, seed=1)
-    values = 0.5 + sizes_of_operations(graphs)
-    return [{"graph": g.to_dict(), "target": float(v)} for g, v in zip(graphs, values, strict=True)]
-
-
-def test_proxies_are_read_beside_graphs(
-    records: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model, scored, data = tmp_path / "p.safetensors", tmp_path / "scored.jsonl", write(tmp_path / "d.jsonl", records)
-    write(scored, [{**record, "proxies": {"nwot": i, "params": 1e6}} for i, record in enumerate(records)])
-    small = ("--model", "boosted-trees", "--set", "trees=1", "--out", model)
-    code, _, err = run(capsys, "train", "--data", data, *small, "--proxy", "nwot")
-    assert code == 2 and "record 1: no score of proxy nwot" in err
-    code, _, err = run(capsys, "train", "--data", scored, *small, "--proxy", "snip")
-    assert code == 2 and "nwot, params" in err
-    assert run(capsys, "train", "--data", scored, *small, "--proxy", "nwot")[0] == 0
-    assert load_accuracy_model(model).proxies == ("nwot",)
-    assert run(capsys, "predict", "--model", model, "--data", scored)[0] == 0
-    code, _, err = run(capsys, "predict", "--model", model, "--data", data)
-    assert code == 2 and "no score of proxy nwot" in err
 
 
 def predict(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

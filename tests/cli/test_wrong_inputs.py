@@ -32,7 +32,6 @@ CHECK = "latency check --model {i}/latency.json"
 DATASET = "latency dataset --out {o}/set"
 NETWORKS = "latency train --data {i}/networks.npz --out {o}/m.safetensors"
 NETWORK = "latency predict {i}/net.onnx --model {i}/networks.safetensors"
-PROXIES = "lab proxies --space mformer_cifar10_small --out {o}/s.jsonl"
 
 WRONG = [
     ("extract --arch largest", "--checkpoint"),
@@ -89,7 +88,7 @@ WRONG = [
     (f"{CELLS} --reader nasbench202", "nasbench202"),
     (f"{GRAPHS} --recipe papper", "papper"),
     (f"{GRAPHS} --set dmi=3", "dmi"),
-    (f"{GRAPHS} --epochs 2 --set epochs=3", "epochs"),
+    (f"{GRAPHS} --set epochs=2 --set epochs=3", "epochs"),
     (f"{GRAPHS} --holdout 1", "1"),
     (f"{GRAPHS} --device cuba", "cuba"),
     ("lab predictor train --data {i}/graphs.jsonl --out {i}/predictor.safetensors", "predictor.safetensors"),
@@ -98,12 +97,6 @@ WRONG = [
     (f"{PREDICT} --data {{i}}/graphs.jsonl --unseen maybe", "maybe"),
     ("lab predictor predict --model {i}/a.json --data {i}/graphs.jsonl", "a.json"),
     ("lab predictor predict --model prior --data {i}/graphs.jsonl", "operations"),
-    ("lab predictor predict --model prior --reader nasbench201 --data {i}/cells.jsonl --quantile 0.5", "prior"),
-    (PROXIES, "--samples"),
-    (f"{PROXIES} --data {{i}}/trained.jsonl", "record 1"),
-    (f"{PROXIES} --samples 2 --proxy accuracy", "accuracy"),
-    (f"{PROXIES} --samples 2 --workload beam=2", "beam"),
-    ("lab proxies --space nasbench201 --samples 1 --workload x=1 --out {o}/s.jsonl", "x=1"),
     (f"{COLLECT} --space hat_smal", "hat_smal"),
     (f"{COLLECT} --space {{i}}/half.yml", "half"),
     (COLLECT, "--space"),
@@ -132,7 +125,7 @@ WRONG = [
     ("latency predict {i}/hat.csv --model {i}/networks.safetensors", "hat.csv"),
     ("report {i}/no", "no"),
     ("report {i}/run --out {o}/x.html", "x.html"),
-    ("report architecture {i}/a.json --out {i}/a.json", "a.json"),
+    ("report architecture {i}/no.json", "no.json"),
     ("lab study gapp --checkpoint {i}/a.json --out {o}/x", "gapp"),
 ]
 

@@ -24,8 +24,6 @@ class AccuracyModelContract:
     """Whether the order of training graphs may change what is learned: batches are drawn from them."""
     has_std = True
     """Whether predictions have a standard deviation."""
-    reads_static = False
-    """Whether it reads static features, such as zero-cost proxies."""
 
     @classmethod
     def make(cls, **more: Any) -> AccuracyModel:
@@ -54,45 +52,12 @@ class AccuracyModelContract:
         assert model.has_std == self.make().has_std == self.has_std
         if not self.has_std:
             assert model.predictions(others)[1] is None
-            for ask in (model.predict_with_std, lambda graphs: model.predict_quantiles(graphs, [0.5])):
-                with pytest.raises(ConfigError):
-                    ask(others)
+            with pytest.raises(ConfigError):
+                model.predict_with_std(others)
             return
         predicted, spread = model.predict_with_std(others)
         assert predicted.shape == spread.shape == (30,) and spread.dtype == np.float64 and (spread >= 0).all()
         np.testing.assert_array_equal(model.predict(others), predicted)
-        low, middle, high = model.predict_quantiles(others, [0.1, 0.5, 0.9])
-        assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
-        np.testing.assert_allclose(middle, predicted, atol=1e-6 * np.abs(predicted).max())
-        assert model.predict_quantiles([], [0.1, 0.9]).shape == (2, 0)
-        for wrong in ([], [0.0], [1.5], [[0.5]]):
-            with pytest.raises(ConfigError):
-                model.predict_quantiles(others, wrong)  # type: ignore[arg-type]
-
-    def test_proxies_are_read_beside_graphs(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
-        graphs = random_graphs((6,) * 40, seed=5)
-        proxy_values = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
-        model = self.make().fit(
-            graphs, proxy_values / 40, proxies={"nwot": proxy_values, "jacov": np.where(proxy_values < 2, -np.inf, 1.0)}
-        )
-        assert model.proxies == ("nwot", "jacov") and self.make().proxies == ()
-        scores = [{"jacov": 1.0, "nwot": float(value), "other": np.nan} for value in proxy_values]
-        predicted = model.predict(graphs, proxies=scores)
-        others = model.predict(graphs, proxies=scores[::-1])
-        assert not self.reads_static or kendall_tau(predicted, proxy_values) > kendall_tau(others, proxy_values) + 0.2
-        model.save(tmp_path / "m.safetensors")
-        loaded = load_accuracy_model(tmp_path / "m.safetensors")
-        assert loaded.proxies == model.proxies
-        np.testing.assert_allclose(loaded.predict(graphs, proxies=scores), predicted, rtol=1e-6)
-        for wrong in (
-            None,
-            {"nwot": proxy_values},
-            {"nwot": proxy_values[1:], "jacov": proxy_values[1:]},
-            {"nwot": proxy_values, "jacov": [np.nan] * 40},
-        ):
-            with pytest.raises(NasExtError):
-                loaded.predict(graphs, proxies=wrong)
-        assert self.make().fit(*data).proxies == ()
 
     def test_company_and_order_of_what_is_asked_do_not_matter(
         self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]

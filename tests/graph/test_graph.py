@@ -15,7 +15,6 @@ from nas_core.graph import (
     described,
 )
 from nas_core.graph.graph import FEATURES
-from nas_core.graph.graphs import with_static
 from nas_core.graph.io_nodes import common_ends, lacking_ends, open_ended, topological, with_ends
 from nas_core.graph.operation import operation_named
 from tests.predictor.graphs import random_graphs
@@ -236,6 +235,6 @@ def test_graphs_keep_what_their_operations_do() -> None:
     assert pickle.loads(pickle.dumps(graph)).operations == graph.operations
     many = described([CHAIN, CHAIN], NAMES)
     assert many.operations == graph.operations == Graphs.of([graph, graph]).operations
-    kept = (many[0], many[:1], many.take([1]), graph.permuted([0, 1, 2]), with_static(many, [1.0, 2.0]))
+    kept = (many[0], many[:1], many.take([1]), graph.permuted([0, 1, 2]))
     assert all(each.operations == graph.operations for each in kept)
     assert Graphs.of([graph, CHAIN]).operations == graph.operations

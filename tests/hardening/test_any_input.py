@@ -58,18 +58,16 @@ _DATASET = "latency dataset --device other --networks 1 --out {out}/set --from-t
 CASES = (
     Case("space show", "space.yml", "lab space show {file}", 6),
     Case("space export", "space.yml", "lab space export {file} --format nni --out {out}/s.json", 2, "nni"),
-    Case("report architecture", "a.json", "report architecture {file} --out {out}/a.png", 2),
+    Case("report architecture", "a.json", "report architecture {file}", 2),
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
     Case("latency check, mlp", "latency.npz", "latency check --model {file} --data {inputs}/measured.jsonl", 4),
     Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors"
-         " --model statistics", 2),
+         " --recipe statistics", 2),
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),
     Case("predictor file", "predictor.safetensors", f"{_PREDICT} {{file}} --data {{inputs}}/graphs.jsonl", 6),
     Case("prior", "cells.jsonl", f"{_PREDICT} prior --reader nasbench201 --data {{file}}", 2),
-    Case("proxies", "cells.jsonl", "lab proxies --space nasbench201 --proxy params --data {file}"
-         " --out {out}/s.jsonl", 2),
     Case("calibrate", "trained.jsonl", f"{_CALIBRATE} {{file}}", 6),
     Case("calibration", "calibration.safetensors", f"{_SEARCH} --limit params_m=9 --calibration {{file}}", 4),
     Case("search", "latency.json", f"{_SEARCH} --limit latency_ms=3 --latency-model {{file}}", 3),

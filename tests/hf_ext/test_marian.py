@@ -150,8 +150,6 @@ def test_loss_and_bleu_are_transformers_and_sacrebleu(marian: Path, pairs: Path,
     supernet.also_evaluate("bleu")
     bleu = sacrebleu.corpus_bleu(translations, [targets]).score
     assert supernet.evaluate(architecture)["bleu"] == pytest.approx(bleu) and bleu > 0
-    supernet.training_loss(architecture, supernet.batches()[0]).backward()
-    assert supernet.network.model.model.shared.weight.grad.any()
 
 
 @pytest.mark.parametrize("distill", ["labels", "logits", "features"])

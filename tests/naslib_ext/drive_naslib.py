@@ -47,8 +47,7 @@ def evaluated(
     }  # fmt: skip
     (module,) = compat.load("naslib.defaults.predictor_evaluator")
     seed()
-    hpo = {"hpo_wrapper": True, **FAST} if "max_hpo_time" in changes else TINY
-    predictor = predictor or AccuracyPredictor(**hpo)
+    predictor = predictor or AccuracyPredictor(**TINY)
     evaluator = module.PredictorEvaluator(predictor, config=Settings({**settings, **changes}))
     space = space or make_space("nasbench201")
     evaluator.adapt_search_space(space, load_labeled=False, dataset_api=api or TABLE)
@@ -154,7 +153,6 @@ def main(folder: Path) -> None:
     logging.disable(logging.INFO)
     rows = evaluated(folder)
     written = json.loads((folder / "errors.json").read_text())
-    hpo = evaluated(folder, max_hpo_time=1, **{**SINGLE, "train_size_single": 12})[0]
     register("nnformer", **FAST)
     count, unequal = compared()
     (ensembles,) = compat.load("naslib.predictors.ensemble")
@@ -163,7 +161,6 @@ def main(folder: Path) -> None:
     results = {
         "evaluator": rows,
         "errors_json": len(written),
-        "hpo": hpo,
         "nasbench201_compared": count,
         "nasbench201_unequal": unequal,
         "nasbench101": nasbench101(folder),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +84,7 @@ def sampled(space, count, seed=0):
     return [SAMPLERS[space](stream) for _ in range(count)]
 
 
-def driven(predictor, space, train, targets, test, hpo=False):
+def driven(predictor, space, train, targets, test):
     """What NASLib's PredictorEvaluator does with a predictor, call by call; its row of results and the predictions."""
     predictor.set_ss_type(space)
     predictor.pre_process()
@@ -97,15 +96,7 @@ def driven(predictor, space, train, targets, test, hpo=False):
         infos = [{} for _ in range(size)]
         predictor.get_data_reqs()
         predictor.reset_hyperparams()
-        if hpo and size >= 10 and predictor.get_hpo_wrapper():
-            searched = copy.deepcopy(predictor)
-            for _ in range(2):
-                hyperparams = searched.set_random_hyperparams()
-                third = size // 3
-                searched.fit(train[third:size], targets[third:size])
-                assert searched.query(train[:third]).shape == (third,)
-            predictor.hyperparams = hyperparams
-            predictor.set_hyperparams(hyperparams.copy())
+        assert not predictor.get_hpo_wrapper()
         error = predictor.fit(train[:size], targets[:size], infos)
         hyperparams = predictor.get_hyperparams()
         predictions = predictor.query(test, [{} for _ in test])

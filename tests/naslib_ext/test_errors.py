@@ -46,7 +46,7 @@ CASES = [
     (lambda _: AccuracyPredictor(seed=-1), ConfigError, "-1"),
     (lambda _: AccuracyPredictor().set_hyperparams({"hidden": 3}), ConfigError, "hidden"),
     (lambda _: AccuracyPredictor().set_ss_type("nasbench2O1"), UnknownChoiceError, "nasbench2O1"),
-    (lambda _: AccuracyPredictor(model="boosted-trees", epochs=3), UnknownChoiceError, "epochs"),
+    (lambda _: AccuracyPredictor(model="additive", epochs=3), UnknownChoiceError, "epochs"),
     (lambda _: predictor().query(sampled("nasbench201", 1)), ConfigError, "fit"),
     (fit([1.0, 2.0]), DataError, "(2,)"),
     (fit([80.0, float("nan"), 81.0]), DataError, "nan"),
@@ -69,7 +69,7 @@ CASES = [
     (lambda _: register("semi_nnformer"), ConfigError, "semi_nnformer"),
     (lambda _: register("gcn"), ConfigError, "gcn"),
     (lambda _: register(epoch=3), ConfigError, "epoch"),
-    (lambda _: register(model="boosted-tree"), UnknownChoiceError, "boosted-tree"),
+    (lambda _: register(model="aditive"), UnknownChoiceError, "aditive"),
     (lambda _: register(), MissingHostError, "NASLib"),
 ]
 
@@ -84,11 +84,11 @@ def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monke
 
 def test_registrations_that_differ(source_tree):
     register("nnformer", epochs=7)
-    register("sure", model="boosted-trees", trees=1, spread=True)
+    register("sure", recipe="statistics", processes=0, trees=1, spread=True)
     (module,) = compat.load("naslib.predictors.ensemble")
     for call, value in (
         (lambda: register("nnformer", epochs=8), "epochs=7"),
-        (lambda: register("sure", model="boosted-trees", trees=1), "spread=True"),
+        (lambda: register("sure", recipe="statistics", processes=0, trees=1), "spread=True"),
         (lambda: register("unsure", recipe="paper", spread=True), "standard deviation"),
         (module.Ensemble(num_ensemble=1, predictor_type="sure").get_ensemble, "num_ensemble is 1"),
     ):

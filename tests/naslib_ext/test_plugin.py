@@ -26,10 +26,10 @@ def test_members_under_the_registered_name(ensemble):
 
 
 def test_any_accuracy_model_by_name(ensemble):
-    register("trees", model="boosted-trees", trees=2)
-    members = ensemble(num_ensemble=2, predictor_type="trees", ss_type="nasbench201").get_ensemble()
-    assert [(type(m), m.model, m.ss_type) for m in members] == [(AccuracyPredictor, "boosted-trees", "nasbench201")] * 2
-    assert members[0].default_hyperparams == {"trees": 2, "targets": "normal"}
+    register("sums", model="additive")
+    members = ensemble(num_ensemble=2, predictor_type="sums", ss_type="nasbench201").get_ensemble()
+    assert [(type(m), m.model, m.ss_type) for m in members] == [(AccuracyPredictor, "additive", "nasbench201")] * 2
+    assert members[0].default_hyperparams == {}
 
 
 def test_names_of_naslib_go_on_to_naslib(ensemble):
@@ -55,7 +55,7 @@ def test_registration_is_idempotent_and_loud(ensemble):
 
 
 def test_one_model_whose_members_show_its_spread(ensemble):
-    register("sure", model="boosted-trees", trees=1, spread=True)
+    register("sure", recipe="statistics", processes=0, trees=1, spread=True)
     members = ensemble(num_ensemble=3, predictor_type="sure", ss_type="nasbench201").get_ensemble()
     architectures = sampled("nasbench201", 24)
     accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]

@@ -1,16 +1,13 @@
 """NASLib's predictor interface, driven as NASLib drives it, without NASLib."""
 
 import copy
-import json
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import kendalltau
 
-from nas_core.errors import ConfigError
 from naslib_ext import AccuracyPredictor
-from naslib_ext import predictor as module
 from naslib_ext.predictor import units_of
 from tests.naslib_ext.fakes import SAMPLERS, TINY, WithSpec, driven, sampled
 
@@ -26,19 +23,13 @@ def fitted(count=12, seed=0, **changes):
     return predictor
 
 
-@pytest.mark.parametrize(
-    ("model", "settings"), [("gaussian-process", {"processes": 1}), ("boosted-trees", {"trees": 1})]
-)
-def test_other_accuracy_models(model, settings):
+def test_other_accuracy_models():
     architectures = sampled("nasbench201", 40)
     accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]
-    predictor = AccuracyPredictor(model=model, hpo_wrapper=True, **settings)
+    predictor = AccuracyPredictor(model="additive")
     np.random.seed(0)
-    row, predictions = driven(
-        predictor, "nasbench201", architectures[:30], accuracies[:30], architectures[30:], hpo=True
-    )
+    _, predictions = driven(predictor, "nasbench201", architectures[:30], accuracies[:30], architectures[30:])
     assert kendalltau(predictions, accuracies[30:]).statistic > 0.3
-    assert row["hp_targets"] == "normal" and predictor.get_hyperparams() == {**settings, "targets": "normal"}
     reloaded = copy.deepcopy(predictor)
     np.testing.assert_array_equal(reloaded.query(architectures[30:]), predictions)
 
@@ -54,28 +45,13 @@ def test_contract_of_the_evaluator(space):
     assert (row["hp_recipe"], row["hp_epochs"], row["hp_dim"], row["hp_depth"]) == ("paper", 5, 16, 1)
 
 
-def test_contract_with_search_of_hyperparameters():
-    architectures = sampled("nasbench201", 16)
-    np.random.seed(0)
-    predictor = AccuracyPredictor(hpo_wrapper=True, **TINY)
-    row, _ = driven(predictor, "nasbench201", architectures[:12], targets_of(12), architectures[12:], hpo=True)
-    assert row["hp_lr"] != TINY["lr"] and row["hp_epochs"] == 5
-    predictor.reset_hyperparams()
-    assert predictor.get_hyperparams() is None
-    assert predictor.set_random_hyperparams() == predictor.default_hyperparams
-    drawn = predictor.set_random_hyperparams()
-    assert drawn != predictor.default_hyperparams and json.loads(json.dumps(drawn)) == drawn
-
-
-def test_one_architecture_at_a_time_agrees_with_all_at_once(monkeypatch):
+def test_one_architecture_at_a_time_agrees_with_all_at_once():
     predictor, architectures = fitted(), sampled("nasbench201", 10, seed=9)
-    monkeypatch.setattr(module, "CACHED", 5)
     together = predictor.query(architectures)
-    reloaded = copy.deepcopy(predictor)  # without the cache
-    single = [reloaded.query([architecture]) for architecture in architectures]
+    single = [predictor.query([architecture]) for architecture in architectures]
     assert all(one.shape == (1,) and one.dtype == np.float64 for one in single)
     np.testing.assert_allclose(np.concatenate(single), together, rtol=1e-5)
-    np.testing.assert_array_equal(predictor.query(architectures[::-1]), together[::-1])
+    np.testing.assert_allclose(predictor.query(architectures[::-1]), together[::-1], rtol=1e-5)
     assert predictor.query([]).shape == (0,)
 
 
@@ -142,23 +118,3 @@ def test_cells_that_do_not_exist_are_left_out_and_predicted_as_naslib_scores_the
     with_it = predictions([*train, apart], [*targets, -1])
     assert with_it[1] == -1 and with_it[0] > -1 and with_it[2] > -1
     np.testing.assert_array_equal(with_it, predictions(train, targets))
-
-
-def test_zero_cost_scores_are_read_where_naslib_hands_them_on():
-    architectures = sampled("nasbench201", 40)
-    accuracies = np.random.default_rng(0).permutation(np.arange(60.0, 100.0))  # which no cell shows
-    scores = [{"nwot": float(each), "jacov": 1.0} for each in accuracies]
-    predictor = AccuracyPredictor("nasbench201", model="boosted-trees", trees=2)
-    predictor.set_pre_computations(xtrain_zc_info={"zero_cost_scores": scores[:30]})
-    np.random.seed(0)
-    predictor.fit(architectures[:30], accuracies[:30])
-    info = [{"zero_cost_scores": each} for each in scores]
-    predicted = predictor.query(architectures[30:], info[30:])
-    assert kendalltau(predicted, accuracies[30:]).statistic > 0.4
-    highest, lowest = np.argmax(accuracies[30:]) + 30, np.argmin(accuracies[30:]) + 30
-    same = [predictor.query(architectures[30:31], [info[place]])[0] for place in (highest, lowest)]
-    assert same[0] > same[1]  # one cell with different scores
-    with pytest.raises(ConfigError):
-        predictor.query(architectures[30:])
-    predictor.set_pre_computations(xtest_zc_info={"zero_cost_scores": scores[30:]})
-    np.testing.assert_array_equal(predictor.query(architectures[30:]), predicted)

@@ -13,11 +13,10 @@ SHOWN = {
     "host": ["host", "router"],
     "latency-family": ["latency_by_genes", "latency_by_graph", "network_family"],
     "network-kind": ["network_kind"],
-    "predictor": ["accuracy_model", "graph_reader", "zero_cost_proxy"],
+    "predictor": ["accuracy_model", "graph_reader"],
     "quickstart": ["quickstart"],
     "space": ["gene"],
     "strategy": ["strategy"],
-    "studies": ["study"],
 }
 
 

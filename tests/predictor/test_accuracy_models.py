@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, load_accuracy_model
+from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, kendall_tau, load_accuracy_model
 from nas_core.predictor.base import parsed_accuracy_settings
 from tests.contracts.accuracy_model import AccuracyModelContract
+from tests.predictor.graphs import random_graphs
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 class TestNNFormer(AccuracyModelContract):
     name = "nn-former"
-    reads_static = True
     settings = {"dim": 32, "depth": 2, "epochs": 20, "lr": 2e-3}  # noqa: RUF012 - never changed
     order_matters = True
     has_std = False
@@ -25,7 +28,6 @@ class TestNNFormer(AccuracyModelContract):
 
 class TestNNFormerMixture(AccuracyModelContract):
     name = "nn-former"
-    reads_static = True
     settings = {  # noqa: RUF012 - never changed
         "recipe": "best", "members": 2, "processes": 1, "trees": 1, "dim": 16, "depth": 1, "epochs": 4,
     }  # fmt: skip
@@ -33,27 +35,8 @@ class TestNNFormerMixture(AccuracyModelContract):
 
 
 class TestStatistics(AccuracyModelContract):
-    name = "statistics"
-    reads_static = True
-    settings = {"processes": 1, "trees": 1}  # noqa: RUF012 - never changed
-    order_matters = True
-
-    def test_it_is_the_recipe_of_that_name(self, model: NNFormerPredictor, data: tuple[Graphs, np.ndarray]) -> None:
-        recipe = NNFormerPredictor("statistics", seed=1, **self.settings).fit(*data)
-        for mine, other in zip(model.predict_with_std(data[0]), recipe.predict_with_std(data[0]), strict=True):
-            np.testing.assert_allclose(mine, other, rtol=1e-12)
-
-
-class TestGaussianProcess(AccuracyModelContract):
-    name = "gaussian-process"
-    reads_static = True
-    settings = {"processes": 1}  # noqa: RUF012 - never changed
-
-
-class TestBoostedTrees(AccuracyModelContract):
-    name = "boosted-trees"
-    reads_static = True
-    settings = {"trees": 1}  # noqa: RUF012 - never changed
+    name = "nn-former"
+    settings = {"recipe": "statistics", "processes": 1, "trees": 1}  # noqa: RUF012 - never changed
     order_matters = True
 
 
@@ -85,14 +68,24 @@ def test_an_additive_model_learns_sums_from_few_graphs_with_a_deviation_that_hol
 
 def test_settings_have_their_types() -> None:
     assert parsed_accuracy_settings("nn-former", ["recipe=best", "epochs=3"]) == {"recipe": "best", "epochs": 3}
-    assert parsed_accuracy_settings("boosted-trees", ["trees=3"]) == {"trees": 3}
+
+
+@pytest.mark.parametrize("settings", [TestNNFormer.settings, TestStatistics.settings])
+def test_features_of_the_whole_network_are_read(settings: dict[str, Any]) -> None:
+    values = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
+    graphs, shown = random_graphs((6,) * 40, seed=5), np.stack([4 + ndtri((values + 0.5) / 40), np.full(40, 4.0)], 1)
+    described = replace(graphs, static=shown.astype(np.float32))
+    model = NNFormerPredictor(**{"seed": 1, **settings}).fit(described, values / 40)
+    others = replace(graphs, static=described.static[::-1].copy())  # type: ignore[index]
+    first, second = (kendall_tau(model.predict(each), values) for each in (described, others))
+    assert first > second + 0.2
 
 
 def test_graphs_without_ends_get_them(tmp_path: Path) -> None:
     stream = np.random.default_rng(0)
     forks = [Graph(stream.integers(0, 3, 5), [(0, 2), (1, 2), (2, 3), (2, 4)]) for _ in range(60)]
     expected = np.array([float(graph.ops[0] == 1) + float(graph.ops[1] == 1) for graph in forks])
-    model = ACCURACY_MODELS.get("statistics")(processes=1, trees=1, unseen="ignore").fit(forks, expected)
+    model = NNFormerPredictor("statistics", processes=1, trees=1, unseen="ignore").fit(forks, expected)
     model.save(tmp_path / "m.safetensors")
     loaded = load_accuracy_model(tmp_path / "m.safetensors")
     np.testing.assert_allclose(loaded.predict(forks), model.predict(forks), rtol=1e-12)

@@ -11,24 +11,22 @@ from nas_core.predictor.nn_former.attend import SHORT, attend, dropout, short_so
 SCALES = (1.0, 30.0, 1000.0)
 
 
-def plain(projected: Tensor, heads: int, mask: Tensor | None) -> Tensor:
+def plain(projected: Tensor, heads: int, mask: Tensor) -> Tensor:
     """In float64, with the definition."""
     batch, length, width = projected.shape
     q, k, v = projected.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    scores = q @ k.mT * q.shape[-1] ** -0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~mask, float("-inf"))
     return (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width // 3)
 
 
 @pytest.mark.parametrize("length", [1, 9, SHORT + 3])
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("masked", [False, True])
-def test_outputs_and_gradients(length: int, scale: float, masked: bool) -> None:
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_outputs_and_gradients(length: int, scale: float, share: float) -> None:
     torch.manual_seed(0)
     inputs = torch.randn(5, length, 3 * 16)
     inputs[..., :16] *= scale
-    mask = (torch.rand(5, 4, length, length) < 0.5) | torch.eye(length, dtype=torch.bool) if masked else None
+    mask = (torch.rand(5, 4, length, length) < share) | torch.eye(length, dtype=torch.bool)
     weighting = torch.randn(5, length, 16)
     results = []
     for function, x in ((attend, inputs.clone()), (plain, inputs.double())):
@@ -49,7 +47,9 @@ def test_a_masked_score_of_any_size_has_no_weight() -> None:
     torch.testing.assert_close(weights, torch.tensor([[[1.0, 0, 0], [0, 1.0, 0]]]))
     torch.testing.assert_close(short_softmax(q, -k * 300, mask.float())[0, 0], torch.tensor([0.0, 0, 1.0]))
     apart = torch.tensor([[[-200.0], [-201.0], [-500.0]]])
-    torch.testing.assert_close(short_softmax(q, apart, None)[0, 0], torch.tensor([0.7310586, 0.2689414, 0.0]))
+    torch.testing.assert_close(
+        short_softmax(q, apart, torch.ones_like(mask))[0, 0], torch.tensor([0.7310586, 0.2689414, 0.0])
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

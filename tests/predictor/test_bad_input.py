@@ -14,7 +14,6 @@ from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import (
-    ACCURACY_MODELS,
     NNFormer,
     NNFormerConfig,
     NNFormerPredictor,
@@ -39,7 +38,7 @@ TARGETS = np.linspace(0, 1, 12)
 SMALL: dict[str, Any] = {"dim": 16, "depth": 1, "epochs": 1}
 ROWS = SPACE.sample_rows(np.random.default_rng(0), 4)
 CELLS = nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (4, 6)))
-MODEL = NNFormer(NNFormerConfig.accuracy(operations=5, max_nodes=8, dim=16, depth=1))
+MODEL = NNFormer(NNFormerConfig(operations=5, max_nodes=8, dim=16, depth=1))
 LATENCY, READOUT = NNFormer(NNFormerConfig.latency(dim=16)), LogReadout(8, 2)
 PRIOR: Callable[[], Prior] = shipped_prior
 Case = tuple[Callable[[], Any], type[Exception], str]
@@ -82,10 +81,9 @@ SETTINGS: list[Case] = [
     (lambda: get_recipe("network-latency").changed(loss="mse"), ConfigError, "mse"),
     (lambda: get_recipe("network-latency").changed(consistency_weight=0.5), ConfigError, "0.5"),
     (lambda: reader_for("nasbench202"), UnknownChoiceError, "nasbench202"),
-    (lambda: ACCURACY_MODELS.get("statistics")(processes=0, trees=0), ConfigError, "processes and trees are both 0"),
-    (lambda: ACCURACY_MODELS.get("gaussian-process")(targets="log"), UnknownChoiceError, "log"),
-    (lambda: parsed_accuracy_settings("boosted-trees", ["epochs=3"]), UnknownChoiceError, "epochs"),
-    (lambda: parsed_accuracy_settings("bosted-trees", []), UnknownChoiceError, "bosted-trees"),
+    (lambda: NNFormerPredictor("statistics", processes=0, trees=0), ConfigError, "processes 0, trees 0"),
+    (lambda: parsed_accuracy_settings("additive", ["epochs=3"]), UnknownChoiceError, "epochs"),
+    (lambda: parsed_accuracy_settings("aditive", []), UnknownChoiceError, "aditive"),
 ]
 FITS: list[Case] = [
     (lambda: paper().fit(GRAPHS, TARGETS[:-1]), DataError, "(11,)"),

@@ -119,7 +119,7 @@ def test_predictions_keep_notes_and_rename_those_with_their_names(tmp_path: Path
     path = write(
         tmp_path / "d.jsonl", {**GOOD, "name": "a,b", "list": [1], "record": "a", "spread": 8}, {**GOOD, "id": 7}
     )
-    rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), {"spread": np.array([0.0, 0.5])})
+    rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), np.array([0.0, 0.5]))
     shared = {"input_record": "a", "input_spread": 8}
     assert rows[0] == {"record": 1, "target": 0.5, "name": "a,b", **shared, "prediction": 0.25, "spread": 0.0}
     for name in ("p.jsonl", "p.csv"):

@@ -1,14 +1,11 @@
-"""Shares and standard deviations from out-of-fold predictions, and proxies as inputs."""
+"""Shares and standard deviations from out-of-fold predictions."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 
 from nas_core.predictor.mixture import FOLDS, Mixture, fold_of
-from nas_core.predictor.proxy_inputs import MIDDLE, POINTS, ProxyInputs
 from nas_core.predictor.targets import TargetScale
 from tests.predictor.graphs import random_graphs
 
@@ -47,9 +44,6 @@ def test_as_many_lie_within_one_and_two_deviations_as_should(errors: tuple[float
     predicted, deviation = mixture.combine(predictions, SAME)
     off = np.abs(truth - predicted) / deviation
     assert np.mean(off <= 1) == pytest.approx(0.68, abs=0.06) and np.mean(off <= 2) == pytest.approx(0.95, abs=0.03)
-    low, median, high = mixture.quantiles(predictions, SAME, (0.1, 0.5, 0.9))
-    np.testing.assert_allclose(median, predicted)
-    assert np.mean((low < truth) & (truth < high)) == pytest.approx(0.8, abs=0.06)
 
 
 def test_where_parts_disagree_the_spread_is_wider() -> None:
@@ -70,26 +64,3 @@ def test_equal_graphs_are_in_one_fold() -> None:
     assert sorted(set(fold.tolist())) == list(range(FOLDS)) and np.bincount(fold).min() >= 24
     assert not np.array_equal(fold, fold_of(twice, 1)) and fold_of(graphs[:3], 0).max() == 2
     assert fold_of(graphs, 0, 3).max() == 2
-
-
-def test_proxies_keep_their_order_and_lose_their_scale() -> None:
-    graphs = random_graphs((5,) * 9, features=True)
-    scores = np.array([-1e8, 3.0, 3.0, 3.1, 400.0, 1e30, -np.inf, np.inf, 5.0])
-    inputs = ProxyInputs.fit({"synflow": scores, "a": range(9)}, 9)
-    columns = inputs.put(graphs, [{"a": 1.0, "synflow": score} for score in scores]).static
-    assert columns is not None and graphs.static is not None and columns.shape == (9, 6)
-    np.testing.assert_array_equal(columns[:, :4], graphs.static)
-    quantiles = columns[:, 4] - MIDDLE
-    assert (np.argsort(quantiles, kind="stable") == np.argsort(np.clip(scores, -1e8, 1e30), kind="stable")).all()
-    assert quantiles[1] == quantiles[2] and np.abs(quantiles).max() < 3 and abs(np.median(quantiles)) < 1e-6
-
-
-def test_many_values_of_a_proxy_take_few_points_and_survive_json() -> None:
-    values = np.random.default_rng(0).standard_normal(3000)
-    inputs = ProxyInputs.fit({"nwot": values, "flat": np.ones(3000), "none": np.full(3000, -np.inf)}, 3000)
-    assert [len(points) for points in inputs.values] == [POINTS, 1, 1]
-    assert ProxyInputs.from_json(json.loads(json.dumps(inputs.to_json()))) == inputs
-    columns = inputs.put(random_graphs((5,) * 3000), {"nwot": values, "flat": values, "none": values}).static
-    assert columns is not None
-    np.testing.assert_allclose(columns[:, 0] - MIDDLE, values, atol=0.6)
-    assert (columns[:, 1:] == MIDDLE).all()

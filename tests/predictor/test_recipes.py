@@ -11,9 +11,9 @@ from tests.predictor.graphs import random_graphs
 
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     recipe = get_recipe("best")
-    assert recipe.adapted(100) == recipe and recipe.learns_shares
+    assert recipe.adapted(100) == recipe
     changed = recipe.changed(statistics=0.5).adapted(4236)
-    assert changed.statistics == 0.5 and changed.train.batch_size == 66 and not changed.learns_shares
+    assert changed.statistics == 0.5 and changed.train.batch_size == 66
     assert recipe.changed(batch_size=8, dim=64).adapted(6400).train.batch_size == 8
     assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
     paper = get_recipe("paper")

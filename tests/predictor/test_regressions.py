@@ -82,6 +82,11 @@ def test_sums_are_learned_through_any_scale() -> None:
     np.testing.assert_array_equal(repeated.predict(counts), part.predict(counts))
 
 
+def statistics(graphs: Graphs, values: np.ndarray, processes: int, trees: int) -> StatisticsModel:
+    """Fit the model without folds."""
+    return StatisticsModel.fit(graphs, values, processes, trees, 0, np.zeros(0, np.int64))[0]
+
+
 def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
     _, counts, values = chains(30)
     noisy = values + np.random.default_rng(1).normal(0, 5, 30)
@@ -107,20 +112,20 @@ def test_a_mixture_has_an_additive_part_where_places_are_attributes() -> None:
 
 
 def test_parts_of_described_graphs() -> None:
-    model = StatisticsModel.fit(CELLS, GOOD, 4, 2, seed=0)
+    model = statistics(CELLS, GOOD, 4, 2)
     assert model.parts == ("described processes", "processes", "trees")
     rows = model.predict(CELLS)
     assert rows.shape == (3, 60) and all(np.corrcoef(row, GOOD)[0, 1] > 0.9 for row in rows)
     first, last = model.columns[0].numpy(), model.columns[-1].numpy()
     assert first.max() < len(FEATURES) <= last.max()
     bare = replace(CELLS, operations=None)
-    assert StatisticsModel.fit(bare, GOOD, 2, 1, seed=0).parts == ("processes", "trees")
+    assert statistics(bare, GOOD, 2, 1).parts == ("processes", "trees")
 
 
 def test_predictions_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = random_graphs(tuple([4, 5, 6, 7] * 15))
     expected = np.array([float((graph.ops == 1).sum()) + 0.1 * len(graph.ops) for graph in graphs])
-    model = StatisticsModel.fit(graphs, expected, 2, 3, seed=0)
+    model = statistics(graphs, expected, 2, 3)
     rows = model.predict(graphs)
     assert rows.shape == (2, 60) and all(kendall_tau(row, expected) > 0.7 for row in rows)
     monkeypatch.setattr(model_module, "CHUNK", 7)
@@ -136,7 +141,7 @@ def test_only_kinds_of_the_training_graphs_count_where_indices_are_large() -> No
     indices = [3, 200, 7000, 9, 31_000]
     graphs = renamed(random_graphs(tuple([4, 5, 6, 7] * 8)), indices)
     expected = np.array([float((graph.ops == 200).sum()) for graph in graphs])
-    model = StatisticsModel.fit(graphs, expected, 2, 2, seed=0)
+    model = statistics(graphs, expected, 2, 2)
     assert model.description.vocabulary.kinds.tolist() == sorted(indices) and len(model.processes[0].mean) < 400
     unknown = [renamed(random_graphs((7,) * 9), [*indices[:4], last]) for last in (4, 8000, 32_000)]
     first, *more = (model.predict(graphs) for graphs in unknown)

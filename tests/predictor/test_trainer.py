@@ -26,7 +26,7 @@ PREDICTED, WANTED = torch.cat([FIRST, SECOND]), torch.tensor([0.3, 0.5, 0.2]).re
 
 def trainer_of(dropout: float = 0.1, config: TrainConfig = PLAIN, **changes: Any) -> Trainer:
     torch.manual_seed(0)
-    model = NNFormer(NNFormerConfig.accuracy(dim=16, depth=1, dropout=dropout))
+    model = NNFormer(NNFormerConfig(dim=16, depth=1, dropout=dropout))
     return Trainer(model, GRAPHS, TARGETS, replace(config, **changes))
 
 

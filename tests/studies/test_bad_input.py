@@ -12,16 +12,10 @@ import pytest
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
-from nas_core.studies import STUDIES, Subject
-from nas_core.studies.base import ArchitecturesConfig, one_space, same_examples
-from nas_core.studies.close_gap import CloseGapConfig
-from nas_core.studies.conflict import ConflictConfig
-from nas_core.studies.experts import ExpertsConfig, RouterConfig
-from nas_core.studies.gap import GapConfig, agreement, read_runs
-from nas_core.studies.overhead import OverheadConfig
-from nas_core.studies.stability import StabilityStudyConfig
-from tests.studies.supernets import SPACE
-from tests.studies.trainers import Trainer
+from nas_core.studies.base import ArchitecturesConfig, Study, Subject, one_space, same_examples
+from nas_core.studies.gap import GAP, GapConfig, agreement, read_runs
+from nas_core.studies.routing import ROUTING
+from tests.studies.trainers import SPACE, Trainer
 from tests.toys import ToySupernet
 
 
@@ -32,12 +26,12 @@ def runs(folder: Path, record: dict[str, Any]) -> Any:
     return read_runs(path, SPACE)
 
 
-def study(name: str, folder: Path, config: Any, *supernets: Any) -> Any:
+def run(study: Study, folder: Path, config: Any, *supernets: Any) -> Any:
     subjects = []
     for place, supernet in enumerate(supernets or (ToySupernet(SPACE),)):
         (folder / f"{place}.pt").write_bytes(b"%d" % place)
         subjects.append(Subject(f"{place}", folder / f"{place}.pt", supernet))
-    return STUDIES.get(name).run(subjects, config, folder / "out")
+    return study.run(subjects, config, folder / "out")
 
 
 CASES: list[tuple[Callable[[Path], Any], type[NasExtError], str]] = [
@@ -52,19 +46,11 @@ CASES: list[tuple[Callable[[Path], Any], type[NasExtError], str]] = [
     (lambda f: GapConfig(standalone=f, train={"loss": "1"}), ConfigError, "train"),
     (lambda _: GapConfig(architectures=2), ConfigError, "2"),
     (lambda _: GapConfig(jobs=0), ConfigError, "0"),
-    (lambda f: CloseGapConfig(standalone=f, every=20, most_updates=50), ConfigError, "50"),
-    (lambda f: CloseGapConfig(standalone=f, jobs=0), ConfigError, "0"),
-    (lambda _: ExpertsConfig(random=0), ConfigError, "0"),
-    (lambda _: RouterConfig(kind=("none",)), ConfigError, "none"),
-    (lambda _: ConflictConfig(batches=0), ConfigError, "0"),
     (lambda _: ArchitecturesConfig(random=-1), ConfigError, "-1"),
-    (lambda _: OverheadConfig(repeats=0), ConfigError, "0"),
-    (lambda _: StabilityStudyConfig(seeds=1), ConfigError, "1"),
-    (lambda f: StabilityStudyConfig(latency_model=f), ConfigError, "limit_ms"),
-    (lambda f: study("gap", f, GapConfig(metric="bleu"), Trainer()), DataError, "bleu"),
-    (lambda f: study("gap", f, GapConfig()), ConfigError, "train"),
-    (lambda f: study("routing", f, ArchitecturesConfig()), NasExtError, "weights"),
-    (lambda f: study("gap", f, GapConfig(), Trainer(), Trainer(key="other")), DataError, "1.pt"),
+    (lambda f: run(GAP, f, GapConfig(metric="bleu"), Trainer()), DataError, "bleu"),
+    (lambda f: run(GAP, f, GapConfig()), ConfigError, "train"),
+    (lambda f: run(ROUTING, f, ArchitecturesConfig()), NasExtError, "weights"),
+    (lambda f: run(GAP, f, GapConfig(), Trainer(), Trainer(key="other")), DataError, "1.pt"),
 ]
 
 

@@ -18,10 +18,9 @@ from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.writing import write_json
 from nas_core.locks import is_locked
 from nas_core.space import Architecture
-from nas_core.studies import STUDIES, Subject
-from nas_core.studies.gap import GapConfig, agreement, train_standalone
-from tests.studies.supernets import SPACE
-from tests.studies.trainers import Trainer
+from nas_core.studies.base import Subject
+from nas_core.studies.gap import GAP, GapConfig, agreement, train_standalone
+from tests.studies.trainers import SPACE, Trainer
 from tests.toys import ROOT
 
 EVERY = [Architecture({"width": width}) for width in (1, 2, 3)]
@@ -58,8 +57,8 @@ def test_the_study_compares_several_supernets_with_one_set_of_runs(checkpoint: P
     trainer, same = Trainer(), Trainer()
     same.score = lambda architecture: {"loss": 9.0 - architecture.number("width")}
     subjects = [Subject("one", checkpoint, trainer), Subject("same", checkpoint, same)]
-    result = STUDIES.get("gap").run(subjects, GapConfig(architectures=3), tmp_path)
-    first, second = result.summary
+    result = GAP.run(subjects, GapConfig(architectures=3), tmp_path)
+    first, second = result.summary.rows
     assert (first["error"], first["tau"], first["bias"]) == (1.0, pytest.approx(1.0), 1.0)
     assert (second["error"], second["better"]) == (0.0, 1.0)
     assert (trainer.trained, same.trained) == (3, 0)
@@ -77,20 +76,20 @@ def records(path: Path, *more: Mapping[str, object], examples: str = "valid") ->
 def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path: Path) -> None:
     trainer = Trainer()
     config = GapConfig(standalone=records(tmp_path / "runs.jsonl"))
-    result = STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], config, tmp_path)
-    assert trainer.trained == 0 and result.summary[0]["tau"] == pytest.approx(-1.0) and len(result.notes) == 1
+    result = GAP.run([Subject("one", checkpoint, trainer)], config, tmp_path)
+    assert trainer.trained == 0 and result.summary.rows[0]["tau"] == pytest.approx(-1.0) and len(result.notes) == 1
     silent = GapConfig(standalone=records(tmp_path / "silent.jsonl", examples=""))
-    assert "not compared" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
+    assert "not compared" in GAP.run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
 
 
 def test_another_test_set_is_said_before_more_is_trained(checkpoint: Path, tmp_path: Path) -> None:
     train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], tmp_path, {})
     other = Trainer(key="other")
     with pytest.raises(DataError, match="1 of 1"):
-        STUDIES.get("gap").run([Subject("one", checkpoint, other)], GapConfig(architectures=3), tmp_path)
+        GAP.run([Subject("one", checkpoint, other)], GapConfig(architectures=3), tmp_path)
     two = [Subject("one", checkpoint, Trainer()), Subject("other", tmp_path / "other.pt", other)]
     with pytest.raises(DataError, match="--data"):
-        STUDIES.get("gap").run(two, GapConfig(architectures=3), tmp_path / "b")
+        GAP.run(two, GapConfig(architectures=3), tmp_path / "b")
     assert other.trained == 0 and not (tmp_path / "b").exists()
 
 
@@ -129,7 +128,7 @@ STUDY = """
 import sys
 from pathlib import Path
 from nas_core.studies.gap import train_standalone
-from tests.studies.supernets import SPACE
+from tests.studies.trainers import SPACE
 from tests.toys import ROOT, ToySupernet
 
 class Slow(ToySupernet):

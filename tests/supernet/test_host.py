@@ -85,12 +85,8 @@ def test_what_a_host_leaves_out_is_unsupported(register: Register, tmp_path: Pat
         lambda: supernet.extract_bert(architecture, path),
         lambda: supernet.exportable(architecture),
         lambda: supernet.network,
-        lambda: supernet.batches(),
-        lambda: supernet.training_loss(architecture, None),
         lambda: supernet.training_data(),
         lambda: supernet.standalone_command(architecture, path, {}),
-        lambda: supernet.further_command(architecture, path, {}, 1, 1),
-        lambda: supernet.experts,
         lambda: open_trained(path),
         lambda: toy.networks,
     ):

@@ -12,12 +12,9 @@ from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
 
 ABLATIONS: dict[str, dict[str, Any]] = {
-    "global": {"attention": "global"},
-    "global, vanilla ffn": {"attention": "global", "feed_forward": "vanilla"},
-    "asma, vanilla ffn": {"feed_forward": "vanilla"},
     "true siblings": {"sibling_mask": "paper"},
 }
-"""Changes of the recipe ``paper``: Table 6, and the masks that the paper defines."""
+"""Changes of the recipe ``paper``: the masks that the paper defines."""
 ALONE: dict[str, dict[str, Any]] = {
     "best, networks alone": {"statistics": 0.0},
     "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},

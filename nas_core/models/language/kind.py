@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs
@@ -13,8 +12,7 @@ from nas_core.models.kind import FormulaKind, SpacePart
 from nas_core.models.language import costs
 from nas_core.models.language.net import GENES, LanguageNet, check_language_space
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
-from nas_core.models.static import StaticPass
-from nas_core.models.workload import FIRST_WORD, same_draws
+from nas_core.models.workload import same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
@@ -67,15 +65,6 @@ class _LanguageKind(FormulaKind):
             SpacePart("prompt", prompt.module, part_inputs(prompt, config.prompt_length, config.batch, stream)),
             SpacePart("decoding", step.module, part_inputs(step, position, config.batch, stream), config.new_tokens),
         ]
-
-    def training_pass(
-        self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, batch: int
-    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        architecture = space.validate(architecture)
-        net = self.build(space, architecture, config)
-        check_lengths(net, config)
-        tokens = torch.randint(FIRST_WORD, config.vocab, (batch, config.prompt_length + config.new_tokens))
-        return StaticPass(net, architecture), (tokens,)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         ffn, heads, _, kinds = zip(*transformer_layers(architecture), strict=True)

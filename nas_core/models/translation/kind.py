@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.models.kind import ModelKind, SpacePart, layered_genes
-from nas_core.models.static import StaticPass
 from nas_core.models.translation import costs
 from nas_core.models.translation.genes import (
     GENES,
@@ -26,7 +24,6 @@ from nas_core.models.translation.genes import (
 )
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
-from nas_core.models.workload import FIRST_WORD
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
@@ -145,14 +142,6 @@ class _TranslationKind(ModelKind):
             SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
             SpacePart("decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length),
         ]
-
-    def training_pass(
-        self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, batch: int
-    ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        architecture = space.validate(architecture)
-        source = torch.randint(FIRST_WORD, config.source_vocab, (batch, config.source_length))
-        target = torch.randint(FIRST_WORD, config.target_vocab, (batch, config.target_length))
-        return StaticPass(self.build(space, architecture, config), architecture), (source, target)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         sides = layered_genes(architecture)

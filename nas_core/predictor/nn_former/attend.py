@@ -63,12 +63,12 @@ SHORT = 32  # maximum sequence length for _Short on a CPU
 SMALLEST = 1e-30
 
 
-def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+def attend(projected: Tensor, heads: int, mask: Tensor, dropout: float = 0.0) -> Tensor:
     """Return softmax(q kᵀ / sqrt(D)) v ``(B, L, C)``, over the True positions of a mask.
 
     Args:
         projected: ``(B, L, 3 C)`` queries, keys and values of all heads.
-        mask: ``(B, H, L, L)`` bool with at least one True in each row; None: all True.
+        mask: ``(B, H, L, L)`` bool with at least one True in each row.
         dropout: dropout probability of the attention weights.
     """
     batch, length, width = projected.shape
@@ -83,34 +83,30 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
     return mixed.transpose(1, 2).reshape(batch, length, width // 3)
 
 
-def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
     """Return softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with reproducible gradients on CUDA."""
-    scores = (query * query.shape[-1] ** -0.5) @ key.mT
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+    scores = ((query * query.shape[-1] ** -0.5) @ key.mT).masked_fill(~mask, float("-inf"))
     weights = functional.dropout(scores.softmax(-1, dtype=torch.float32), dropout, dropout > 0)
     mixed: Tensor = weights.to(value.dtype) @ value
     return mixed
 
 
-def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+def short_softmax(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
     """Return softmax(q kᵀ) ``(B H, S, T)`` of q ``(B H, S, D)`` and k ``(B H, T, D)``.
 
     Args:
-        mask: ``(B, H, S, T)``, False or 0 where the result is 0; None: everywhere allowed.
+        mask: ``(B, H, S, T)``, False or 0 where the result is 0.
     """
     scores = torch.bmm(q, k.mT)
     if on_host(q.device) and scores.numel():
         weights = scores.exp_()
-        if mask is not None:
-            weights.view(mask.shape).mul_(mask)
+        weights.view(mask.shape).mul_(mask)
         total = weights.sum(-1, keepdim=True)
         low, high = total.aminmax()
         if float(low) > SMALLEST and float(high) < float("inf"):
             return weights.div_(total)
         scores = torch.bmm(q, k.mT)
-    if mask is not None:
-        scores.view(mask.shape).masked_fill_(mask == 0, float("-inf"))
+    scores.view(mask.shape).masked_fill_(mask == 0, float("-inf"))
     return scores.softmax(-1)
 
 
@@ -118,7 +114,7 @@ class _Short(torch.autograd.Function):
     """Attention for short sequences: ``(B, L, 3, H, D)`` -> ``(B, L, H, D)`` in float32."""
 
     @staticmethod
-    def forward(ctx: Any, split: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+    def forward(ctx: Any, split: Tensor, mask: Tensor, dropout: float) -> Tensor:
         batch, length, _, heads, channels = split.shape
         by_head = torch.empty(3, batch, heads, length, channels).copy_(split.permute(2, 0, 3, 1, 4))
         q, k, v = by_head.view(3, batch * heads, length, channels).unbind(0)

@@ -36,8 +36,6 @@ class Batch:
     """``(B, N, 3)``"""
     static: Tensor | None = None
     """``(B, F)``"""
-    full: bool = False
-    """True if no graph has padding"""
     largest: int = 0
     """Largest operation index"""
     most_nodes: int = 0
@@ -65,7 +63,6 @@ class Batch:
             padded(part.shapes),
             padded(part.costs),
             None if part.static is None else to_device(part.static, device),
-            bool(present.all()),
             int(part.ops.max(initial=0)),
             int(part.sizes.max(initial=0)),
         )
@@ -93,28 +90,25 @@ class Topology:
     The L positions are tokens (class and depth), if used, then nodes.
     """
 
-    masks: Tensor | None
-    """``(B, 4, L, L)`` bool, True where each quarter of the heads attends from query i to key j; None: everywhere"""
-    splits: tuple[Tensor, ...]
-    """``(B, L, L)`` matrices that sum over children and over parents (equations 12 and 13); empty without these sums"""
+    masks: Tensor
+    """``(B, 4, L, L)`` bool, True where each quarter of the heads attends from query i to key j"""
+    splits: tuple[Tensor, Tensor]
+    """``(B, L, L)`` matrices that sum over children and over parents (equations 12 and 13)"""
 
     @classmethod
     def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
         tokens = TOKENS if config.readout == "class_token" else 0
         present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
         centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
-        splits = (centre.to(dtype), centre.mT.to(dtype)) if config.feed_forward == "bidirectional" else ()
-        return cls(_masks(centre, present, config, tokens, batch.full), splits)
+        return cls(_masks(centre, present, config, tokens), (centre.to(dtype), centre.mT.to(dtype)))
 
     def take(self, index: Tensor) -> Topology:
-        masks = None if self.masks is None else self.masks[index]
-        return Topology(masks, tuple(x[index] for x in self.splits))
+        children, parents = self.splits
+        return Topology(self.masks[index], (children[index], parents[index]))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """Apply masked attention ``(B, L, 3 C)`` -> ``(B, L, C)``."""
-        masks = self.masks
-        if masks is not None and heads > 4:
-            masks = masks.repeat_interleave(heads // 4, 1)
+        masks = self.masks if heads == 4 else self.masks.repeat_interleave(heads // 4, 1)
         return attend(projected, heads, masks, dropout)
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -122,12 +116,10 @@ class Topology:
         return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
 
 
-def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
+def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int) -> Tensor:
     """Return the masks of equations 7 to 10, A, Aᵀ, AᵀA and AAᵀ, for the adjacency matrix A."""
     both_present = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
-    if config.attention == "global":
-        return None if full else (both_present | itself)[:, None].expand(-1, 4, -1, -1)
     linked = torch.zeros_like(centre)
     linked[:, :tokens], linked[:, :, :tokens] = True, True
     linked &= both_present

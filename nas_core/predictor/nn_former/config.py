@@ -1,4 +1,4 @@
-"""Settings of NN-Former, including the ablations of its paper."""
+"""Settings of NN-Former."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph.onnx.operators import KINDS
 
-ATTENTION = ("siblings", "global")
-FEED_FORWARD = ("bidirectional", "vanilla")
 SIBLING_MASK = ("paper", "as_released")
 READOUT = ("class_token", "sum", "logarithm")
 _RANGES = {
@@ -22,7 +20,10 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class NNFormerConfig:
-    """Settings of NN-Former (Xu et al., 2025); :meth:`accuracy` and :meth:`latency` are the paper's models."""
+    """Settings of NN-Former (Xu et al., 2025).
+
+    The defaults are those of the paper's accuracy model (4,934,081 parameters).
+    """
 
     operations: int = KINDS
     """Number of operation indices."""
@@ -44,13 +45,9 @@ class NNFormerConfig:
     """Hidden channels of the feed-forward layer, as a multiple of the channels."""
     dropout: float = 0.1
     """Dropout of attention probabilities, of each branch, and of the hidden channels."""
-    attention: str = field(default="siblings", metadata={"choices": ATTENTION})
-    """Attention masks of the heads (Table 6): siblings (ASMA) or global."""
     sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
     """paper: siblings have a common parent or child; as_released: as in the released code, where the tokens make all
     nodes siblings."""
-    feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
-    """bidirectional (BGIFFN), or vanilla without the sums over parents and children (Table 6)."""
     readout: str = field(default="class_token", metadata={"choices": READOUT})
     """class_token: linear function of the class token; sum: MLP of each node, sum, MLP; logarithm (not in the paper):
     as sum, with L2-normalised nodes, costs and static features, for small data sets."""
@@ -67,11 +64,6 @@ class NNFormerConfig:
         check_fields(self, "NN-Former", _RANGES)
         if self.dim % self.heads or self.heads % 4:
             raise ConfigError(f"heads is {self.heads}; expected a multiple of 4 that divides the {self.dim} channels")
-
-    @classmethod
-    def accuracy(cls, **changes: Any) -> NNFormerConfig:
-        """Return the settings of the paper's accuracy model (4,934,081 parameters), with changes."""
-        return cls(**changes)
 
     @classmethod
     def latency(cls, **changes: Any) -> NNFormerConfig:

@@ -44,7 +44,7 @@ class FrozenDense:
         count, length = len(batch.ops), batch.ops.shape[1] + TOKENS
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
         x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
-        masks = None if topology.masks is None else topology.masks.float()
+        masks = topology.masks.float()
 
         def dense_sums(rows: Tensor) -> tuple[Tensor, ...]:  # without synchronisation
             return tuple(sums.flatten(0, 1) for sums in topology.sums(rows.view(count, length, -1)))
@@ -53,7 +53,7 @@ class FrozenDense:
         for layer in self.blocks[:-1]:
             x = layer.feed_forward(layer.attention(x, length, masks), sums_of)
         last = self.blocks[-1]
-        first = last.attention(x, 1, None if masks is None else masks[:, :, :1])
+        first = last.attention(x, 1, masks[:, :, :1])
         first = last.feed_forward(first, None)
         return self.model.read(self.model.norm(first[:, 0].float()), batch)
 
@@ -91,21 +91,20 @@ class _DenseBlock:
         scale[:dim] = (dim // self.heads) ** -0.5
         self.qkv = Product(attention.qkv.weight * scale, dtype)
         self.out = Product(attention.out.weight, dtype)
-        hidden = ffn.up.weight.shape[0] // (1 if ffn.graph is None else 2)
+        hidden = ffn.up.weight.shape[0] // 2
         up = torch.split(ffn.up.weight, hidden)
-        if ffn.graph is not None and not last:  # one product for a node and the sums of its relatives
+        if not last:  # one product for a node and the sums of its relatives
             up = tuple(torch.cat(pair, 1) for pair in zip(up, torch.split(ffn.graph.weight, hidden), strict=True))
         self.up = [Product(weight, dtype) for weight in up]
         self.down = [Product(weight, dtype) for weight in torch.split(ffn.down.weight, hidden, 1)]
-        self.sums = ffn.graph is not None
         norms = (block.norm_attention, block.norm_feed_forward)
         self.norms = [(norm.normalized_shape, norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
 
-    def attention(self, x: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+    def attention(self, x: Tensor, queries: int, masks: Tensor) -> Tensor:
         """Return the input plus attention ``(B, Q, C)`` for the first ``queries`` positions of ``(B, L, C)``.
 
         Args:
-            masks: ``(B, H, Q, L)`` of 0 and 1; None: all 1.
+            masks: ``(B, H, Q, L)`` of 0 and 1.
         """
         count, length, dim = x.shape
         projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
@@ -122,14 +121,14 @@ class _DenseBlock:
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)
-        if self.sums and sums_of is not None:
+        if sums_of is not None:
             inputs = [torch.cat([rows, sums], 1) for sums in sums_of(rows)]
         for part, up, down in zip(inputs, self.up, self.down, strict=True):
             into = down.added(up(part, relu=True), into)
         return into.view(x.shape)
 
 
-def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+def _mixed(projected: Tensor, queries: int, masks: Tensor) -> Tensor:
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
@@ -177,12 +176,12 @@ class FrozenPacked:
     @staticmethod
     def supports(model: NNFormer) -> bool:
         config = model.config
-        return packable(config) and config.feed_forward == "bidirectional" and config.bias
+        return packable(config) and config.bias
 
     def __call__(self, graphs: Graphs) -> Tensor:
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
-        topology = PackedTopology.of(batch.edges, batch.lengths, self.config, self.device, trained=False)
+        topology = PackedTopology.of(batch.edges, batch.ops.numel(), self.device, trained=False)
         x = self.model.embedded(batch)[0]
         degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]
         for block in self.blocks:
@@ -195,7 +194,6 @@ class FrozenPacked:
 class _PackedBlock:
     def __init__(self, block: Block, dtype: torch.dtype) -> None:
         attention, ffn = block.attention, block.feed_forward
-        assert ffn.graph is not None
         self.block, self.heads, self.dtype = block, attention.heads, dtype
         self.qkv = _prepared(attention.qkv.weight, attention.qkv.bias, None, dtype)
         self.out = _prepared(attention.out.weight, attention.out.bias, block.scale_attention, dtype)

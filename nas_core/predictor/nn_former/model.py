@@ -28,33 +28,31 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Feed-forward layer, with sums over parents and children if bidirectional (BGIFFN, equations 11 to 13)."""
+    """Feed-forward layer with sums over parents and children (BGIFFN, equations 11 to 13)."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
         hidden = config.ratio * config.dim
         self.dropout, self.has_bias = config.dropout, config.bias
         self.up = nn.Linear(config.dim, hidden, bias=config.bias)
-        self.graph = nn.Linear(config.dim, hidden, bias=config.bias) if config.feed_forward == "bidirectional" else None
+        self.graph = nn.Linear(config.dim, hidden, bias=config.bias)
         self.down = nn.Linear(hidden, config.dim, bias=config.bias)
 
     def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
-        hidden = self.up(x)
-        if self.graph is not None:
-            hidden = hidden + self._relatives(x, self.graph, topology)
-        hidden = dropout(functional.relu(hidden), self.dropout, self.training)
+        hidden = functional.relu(self.up(x) + self._relatives(x, topology))
+        hidden = dropout(hidden, self.dropout, self.training)
         return dropout(self.down(hidden), self.dropout, self.training)
 
-    def _relatives(self, x: Tensor, graph: nn.Linear, topology: Topology | PackedTopology) -> Tensor:
+    def _relatives(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
         sums = topology.sums(x)
-        size = graph.out_features // len(sums)
-        weights = torch.split(graph.weight, size)
+        size = self.graph.out_features // len(sums)
+        weights = torch.split(self.graph.weight, size)
         joined = torch.cat([functional.linear(s, w) for s, w in zip(sums, weights, strict=True)], -1)
         if not self.has_bias:
             return joined
         ones = torch.ones_like(x[..., :1])
         degrees = torch.cat([degree.expand(*x.shape[:-1], size) for degree in topology.sums(ones)], -1)
-        return joined + degrees * graph.bias
+        return joined + degrees * self.graph.bias
 
 
 class Block(nn.Module):
@@ -181,7 +179,7 @@ class NNFormer(nn.Module):
         """Return the normalised output of the last block: ``(B, C)`` with a class token, otherwise ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
-            topology = PackedTopology.of(batch.edges, batch.lengths, self.config, batch.ops.device)
+            topology = PackedTopology.of(batch.edges, batch.ops.numel(), batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
         x = self.embedded(batch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch.nn import functional
 
 from nas_core.graph import Graphs
 from nas_core.predictor.device import on_host, to_device
-from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
+from nas_core.predictor.nn_former.attend import scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
 LARGEST = 60.0  # maximum score; exponentials of larger ones might overflow in float32
@@ -147,47 +146,32 @@ class PackedTopology:
     """Attention masks and neighbour sums of packed graphs, as :class:`Topology` for padded graphs."""
 
     heads: tuple[Pairs, ...]
-    """Attention mask of each quarter of the heads; empty: all nodes of a graph"""
+    """Attention mask of each quarter of the heads"""
     splits: tuple[Pairs, ...]
     """Children and parents"""
-    sizes: tuple[int, ...]
 
     @classmethod
     def of(
-        cls,
-        edges: NDArray[np.integer],
-        sizes: Sequence[int],
-        config: NNFormerConfig,
-        device: torch.device | str = "cpu",
-        trained: bool = True,
+        cls, edges: NDArray[np.integer], nodes: int, device: torch.device | str = "cpu", trained: bool = True
     ) -> PackedTopology:
         """Return the topology of graphs with edges ``(E, 2)``, numbered over all graphs.
 
         Args:
-            sizes: number of nodes of each graph.
+            nodes: number of nodes of all graphs.
             trained: True if gradients are needed.
         """
-        forward = ones_at(edges, (sum(sizes), sum(sizes)))
+        forward = ones_at(edges, (nodes, nodes))
         backward = csr_array(forward.T)
-        itself = ones_at(np.arange(sum(sizes))[:, None].repeat(2, 1), forward.shape)
-        siblings = config.attention == "siblings"
-        heads = (forward, backward, backward @ forward, forward @ backward) if siblings else ()
-        splits = (forward, backward) if config.feed_forward == "bidirectional" else ()
+        itself = ones_at(np.arange(nodes)[:, None].repeat(2, 1), forward.shape)
+        heads = (forward, backward, backward @ forward, forward @ backward)
         return cls(
             tuple(Pairs.of(csr_array(matrix + itself), device, trained) for matrix in heads),
-            tuple(Pairs.of(matrix, device, trained) for matrix in splits),
-            tuple(sizes),
+            tuple(Pairs.of(matrix, device, trained) for matrix in (forward, backward)),
         )
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """Apply masked attention ``(1, T, 3 C)`` -> ``(1, T, C)``."""
         split = projected[0].view(projected.shape[1], 3, heads, -1)
-        if not self.heads:
-            graphs = torch.split(split.permute(1, 2, 0, 3), list(self.sizes), 2)
-            host = on_host(projected.device)
-            attention = functional.scaled_dot_product_attention if host else plain_attention
-            parts = [attention(q, k, v, None, dropout) for q, k, v in graphs]
-            return torch.cat(parts, 1).transpose(0, 1).flatten(1)[None]
         outputs = []
         for head in range(heads):
             q, k, v = split[:, :, head].unbind(1)

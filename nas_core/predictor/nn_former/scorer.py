@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.graph import Graphs
-from nas_core.precision import check_precision, computing_in, half_type, tf32
+from nas_core.precision import check_precision, computing_in
 from nas_core.predictor.device import chosen_precision, on_host
 from nas_core.predictor.nn_former.batch import TOKENS, Batch
 from nas_core.predictor.nn_former.frozen import FrozenDense, FrozenPacked
@@ -30,7 +30,7 @@ class Scorer:
     """Trained NN-Former for fast inference. Later changes of its weights have no effect.
 
     Args:
-        precision: fp32, tf32, bf16, fp16, or auto: bf16 if the device supports it, otherwise fp32.
+        precision: fp32, bf16, or auto: bf16 if the device supports it, otherwise fp32.
     """
 
     @torch.inference_mode()
@@ -38,7 +38,7 @@ class Scorer:
         self.model = model.eval()
         self.device = next(model.parameters()).device
         self.precision = check_precision(chosen_precision(precision, self.device), self.device)
-        dtype = half_type(self.precision) or torch.float32
+        dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
         self.dense = FrozenDense(model, dtype) if FrozenDense.supports(model) else None
         self.packed = FrozenPacked(model, dtype) if FrozenPacked.supports(model) else None
 
@@ -49,8 +49,7 @@ class Scorer:
         distinct, inverse = graphs.distinct()
         if not len(distinct):
             return np.zeros(0)
-        with tf32(self.precision == "tf32"):
-            blocks = [(rows, self._block(distinct.take(rows))) for rows in self.blocks(distinct)]
+        blocks = [(rows, self._block(distinct.take(rows))) for rows in self.blocks(distinct)]
         scores = np.zeros(len(distinct))
         predicted = torch.cat([part for _, part in blocks]).double().cpu().numpy()
         scores[np.concatenate([rows for rows, _ in blocks])] = predicted

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
-from nas_core.predictor.base import AccuracyModel
-from nas_core.predictor.mixture import Mixture, fold_of
 from nas_core.predictor.prior import Prior
 from nas_core.predictor.progress import Progress
 from nas_core.predictor.statistics.features import Description
@@ -32,7 +27,7 @@ from nas_core.predictor.statistics.regressions import (
     KernelSums,
     tensors_of,
 )
-from nas_core.predictor.targets import SCALES, TargetScale
+from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5  # fraction of the statistics in each Gaussian process (random subspaces, Ho 1998)
@@ -61,21 +56,6 @@ class StatisticsModel:
 
     @classmethod
     def fit(
-        cls,
-        graphs: Graphs,
-        targets: Array,
-        processes: int,
-        trees: int,
-        seed: int,
-        prior: Prior | None = None,
-        scale: TargetScale = UNSCALED,
-    ) -> StatisticsModel:
-        """Fit graphs to scaled targets ``(G,)``, with arguments as in :meth:`fit_out_of_fold`."""
-        no_fold = np.zeros(0, np.int64)
-        return cls.fit_out_of_fold(graphs, targets, processes, trees, seed, no_fold, prior=prior, scale=scale)[0]
-
-    @classmethod
-    def fit_out_of_fold(
         cls,
         graphs: Graphs,
         targets: Array,
@@ -224,97 +204,3 @@ def _columns(
     size = max(1, round(COLUMNS * len(drawn))) if processes > 1 else len(drawn)
     chosen = np.union1d(varying[always], stream.permutation(drawn)[:size])
     return chosen if len(chosen) else varying
-
-
-class _Settings:
-    def __post_init__(self) -> None:
-        check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
-        if not any(self.members):
-            raise ConfigError("processes and trees are both 0; expected at least one of them above 0")
-
-    @property
-    def members(self) -> tuple[int, int]:
-        return getattr(self, "processes", 0), getattr(self, "trees", 0)
-
-
-@dataclass(frozen=True)
-class GaussianProcessConfig(_Settings):
-    """Settings of :class:`GaussianProcessPredictor`."""
-
-    processes: int = 8
-    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
-    targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale of the targets: none, mean or normal (by rank)."""
-
-
-@dataclass(frozen=True)
-class BoostedTreesConfig(_Settings):
-    """Settings of :class:`BoostedTreesPredictor`."""
-
-    trees: int = 8
-    """Number of boosted tree models with different seeds."""
-    targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale of the targets: none, mean or normal (by rank)."""
-
-
-@dataclass(frozen=True)
-class StatisticsConfig(_Settings):
-    """Settings of :class:`StatisticsPredictor`."""
-
-    processes: int = 8
-    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
-    trees: int = 8
-    """Number of boosted tree models with different seeds."""
-    targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale of the targets: none, mean or normal (by rank)."""
-
-
-class StatisticsPredictor(AccuracyModel):
-    """Gaussian processes and boosted trees on graph statistics, without NN-Former."""
-
-    name = "statistics"
-    config_class: ClassVar[type[_Settings]] = StatisticsConfig
-    _model: StatisticsModel
-    _scale: TargetScale
-    _mixture: Mixture
-
-    def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        scale = TargetScale.fitted(self.config.targets, targets)
-        learned, fold = scale.learn(targets), fold_of(graphs, self.seed)
-        processes, trees = self.config.members
-        model, held_out = StatisticsModel.fit_out_of_fold(
-            graphs, learned, processes, trees, self.seed, fold, progress, scale=scale
-        )
-        mixture = Mixture.fit(held_out, learned, targets, scale, [1 / len(held_out)] * len(held_out))
-        self._model, self._scale, self._mixture = model, scale, mixture
-
-    def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        return self._mixture.combine(self._model.predict(graphs), self._scale)
-
-    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        return self._mixture.quantiles(self._model.predict(graphs), self._scale, levels.tolist())
-
-    def header(self) -> dict[str, Any]:
-        return {"scale": self._scale.to_json(), "mixture": self._mixture.to_json()}
-
-    def tensors(self) -> dict[str, Tensor]:
-        return self._model.to_tensors()
-
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self._scale = TargetScale.from_json(header["scale"])
-        self._model = StatisticsModel.from_tensors(tensors, *self.config.members)
-        self._mixture = Mixture.from_json(header["mixture"], len(self._model.parts))
-
-
-class GaussianProcessPredictor(StatisticsPredictor):
-    """Gaussian processes on graph statistics, for about a hundred graphs."""
-
-    name = "gaussian-process"
-    config_class = GaussianProcessConfig
-
-
-class BoostedTreesPredictor(StatisticsPredictor):
-    """Boosted trees (LightGBM) on graph statistics."""
-
-    name = "boosted-trees"
-    config_class = BoostedTreesConfig
