@@ -24,8 +24,6 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
     "nas_ext.latency_models",
     {
         "linear": "nas_core.latency.by_genes.linear:LinearModel",
-        "mlp": "nas_core.latency.by_genes.mlp:MLPModel",
-        "hat-mlp": "nas_core.latency.by_genes.mlp:HATModel",
         "counts": "nas_core.latency.by_graph.counts:CountsModel",
         "ensemble": "nas_core.latency.by_graph.ensemble:EnsembleModel",
         "flops": "nas_core.latency.by_graph.counts:FlopsModel",
@@ -40,7 +38,6 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
 """Classes of latency models by name: subclasses of :class:`GeneLatencyModel` and of :class:`GraphLatencyModel`."""
 
 _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
-_BY_GENES = (".json", ".npz")
 _INSTEAD = {
     "genes": (
         "predicts architectures of one search space; give a model of any network, trained by 'nas-ext latency train'"
@@ -104,9 +101,9 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     if not path.is_file():
         raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} creates a latency model")
     model: LatencyModel
-    if path.suffix in _BY_GENES:
-        header, arrays = read_model_file(path)
-        model = latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
+    if path.suffix == ".json":
+        header = read_model_file(path)
+        model = latency_model(str(header.get("kind")), "genes").restored(header, path)
     else:
         model = _read_by_graph(path)
     if by not in (None, model.by):

@@ -62,7 +62,6 @@ CASES = (
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
-    Case("latency check, mlp", "latency.npz", "latency check --model {file} --data {inputs}/measured.jsonl", 4),
     Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors"
          " --model statistics", 2),
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),

@@ -19,7 +19,6 @@ from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.latency.by_genes.dataset import COLUMNS, LatencyData, LatencyDataset, load_latency_data
 from nas_core.latency.by_genes.fit import evaluate, fit
 from nas_core.latency.by_genes.linear import LinearModel
-from nas_core.latency.by_genes.mlp import MLPConfig
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, planned_networks
@@ -61,7 +60,7 @@ def spoilt(value: float) -> np.ndarray:
 def measurements(space: SearchSpace = SPACE, count: int = 12, source: str = "rows") -> LatencyData:
     rows = space.sample_rows(np.random.default_rng(0), count)
     inputs = rows if source == "rows" else space.encode_rows(rows, "summary")
-    return LatencyData(space, source, inputs, np.linspace(1, 2, count), np.arange(count, dtype=float), True)
+    return LatencyData(space, source, inputs, np.linspace(1, 2, count))
 
 
 class Fixed:
@@ -97,11 +96,10 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: measure(Fixed(), training(), TimingConfig()), ConfigError, "Dropout"),
     (lambda: latency_model("linera", "genes"), UnknownChoiceError, "'linera'"),
     (lambda: latency_model("counts", "genes"), ConfigError, "'counts' is for 'nas-ext latency train'"),
-    (lambda: latency_model("mlp", "graph"), ConfigError, "'mlp' is for 'nas-ext latency fit'"),
+    (lambda: latency_model("linear", "graph"), ConfigError, "'linear' is for 'nas-ext latency fit'"),
     (lambda: LATENCY_MODELS.register("counts", type("Other", (CountsModel,), {})), ConfigError, "'counts'"),
     (lambda: parsed_model_settings("linear", ["rounds=1"]), UnknownChoiceError, "rounds"),
     (lambda: parsed_model_settings("counts", ["shrinkage"]), ConfigError, "'shrinkage'"),
-    (lambda: MLPConfig(layers=0), ConfigError, "layers is 0"),
     (lambda: EnsembleModel(epochs=-1), ConfigError, "epochs of the ensemble is -1"),
     (lambda: planned_architectures(TINY, 4, 0), ConfigError, "samples is 4"),
     (lambda: planned_architectures(TINY, 0, 0), ConfigError, "samples is 0"),
@@ -145,7 +143,6 @@ TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
     (load_latency_model, "model.json", "[]", "is not a latency model"),
     (load_latency_model, "model.json", '{"format": "other"}', "is not a latency model"),
     (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "99"),
-    (load_latency_model, "model.npz", "PK nonsense", "damaged"),
     (load_latency_model, "model.safetensors", "hello", "not a complete safetensors"),
     (NetworkLatencies.load, "set.npz", "PK nonsense", "set.npz"),
     (lambda path: load_networks(path.parent), "other.txt", "", "holds no networks"),

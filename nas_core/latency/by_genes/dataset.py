@@ -6,7 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +52,11 @@ class LatencyData:
     """``(n, slots)`` or ``(n, choices)``."""
     latency_ms: NDArray[np.float64]
     """``(n,)``, corrected for changes of machine speed if a reference was measured."""
-    order: NDArray[np.float64]
-    """``(n,)`` position in the order of measurement."""
-    referenced: bool
-    """True if a reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
     """``machine``, ``settings`` and ``reference_ms`` of the measurement, if known."""
 
     def __len__(self) -> int:
         return len(self.latency_ms)
-
-    def take(self, index: NDArray[Any]) -> LatencyData:
-        return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
 
 @dataclass
@@ -162,8 +155,7 @@ class LatencyDataset:
         state_ms = float(np.median([record["reference_ms"] for record in self.records]))
         latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
         info = {"machine": self.machine, "settings": self.settings, "reference_ms": state_ms}
-        order = np.arange(len(latency), dtype=np.float64)
-        return LatencyData(self.space, "rows", rows, latency, order, True, info)
+        return LatencyData(self.space, "rows", rows, latency, info)
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None) -> LatencyData:
@@ -184,7 +176,7 @@ def hat_latencies(columns: Mapping[str, NDArray[np.float64]], space: SearchSpace
     """Return the latencies of one of HAT's tables.
 
     A row has ten averages over the layers of an architecture, and its encoder and decoder latency in ms, which are
-    added. Rows are in the order of measurement.
+    added.
 
     Args:
         columns: the table's columns by name.
@@ -201,7 +193,7 @@ def hat_latencies(columns: Mapping[str, NDArray[np.float64]], space: SearchSpace
     averages = np.stack([by_gene[gene] / space.choice(gene).unit for gene in names], axis=1)
     latency = columns[_PARTS[0]] + columns[_PARTS[1]]
     info = {"machine": {"table": Path(name).stem}, "settings": {}, "reference_ms": None}
-    return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
+    return LatencyData(space, "summary", averages, latency, info)
 
 
 def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:
