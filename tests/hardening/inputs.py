@@ -116,7 +116,7 @@ def _networks(folder: Path) -> None:
     latency = 0.1 + 10 * statics[:, 3]
     NetworkLatencies(Graphs.of(graphs), latency, np.array(families), names, held_out).save(folder / "networks.npz")
     onnx.save(residual(channels=8), folder / "net.onnx")
-    options = ["--model", "flops", "--runtime", "onnxruntime", "--out", folder / "networks.safetensors"]
+    options = ["--model", "counts", "--runtime", "onnxruntime", "--out", folder / "networks.safetensors"]
     _command("latency", "train", "--data", folder / "networks.npz", *options)
 
 

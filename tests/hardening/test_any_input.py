@@ -77,7 +77,7 @@ CASES = (
     Case("report", "run/journal.jsonl", "report {file}", 1),
     Case("report, finalists", "run/finalists.json", "report {file}", 1),
     Case("report, settings", "run/config.yaml", "report {file}", 1),
-    Case("latency train", "networks.npz", "latency train --data {file} --model flops --out {out}/m.safetensors"
+    Case("latency train", "networks.npz", "latency train --data {file} --model counts --out {out}/m.safetensors"
          " --runtime onnxruntime", 6, "onnx"),
     Case("latency predict", "net.onnx", "latency predict {file} --model {inputs}/networks.safetensors", 12, "onnx"),
     Case("network model", "networks.safetensors", "latency predict {inputs}/net.onnx --model {file}", 6, "onnx"),

@@ -22,7 +22,7 @@ from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, planned_networks
-from nas_core.latency.by_graph.dataset.folder import NetworkSet, load_networks, read_nnlqp
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, load_networks
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, check_runtimes
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.families.registry import chosen_families
@@ -146,9 +146,6 @@ TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
     (load_latency_model, "model.safetensors", "hello", "not a complete safetensors"),
     (NetworkLatencies.load, "set.npz", "PK nonsense", "set.npz"),
     (lambda path: load_networks(path.parent), "other.txt", "", "holds no networks"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "\n \n", "is empty"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5\n", "'1 a.onnx 1 0.5'"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5 f 1\n2 b.onnx one 0.5 f 1\n", "line 2"),
     (lambda path: NetworkSet.read(path.parent), JSONL, "", "is empty"),
     (lambda path: NetworkSet.read(path.parent), JSONL, '{"format": "nas-ext/latency-data"}\n', "nas-ext/latency-data"),
     (
