@@ -90,7 +90,6 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: TimingConfig(clock="cpu", threads=2), ConfigError, "2 threads"),
     (lambda: TimingConfig(clock="cpu", device="cuda"), ConfigError, "on cuda"),
     (lambda: TimingConfig(clock="device"), ConfigError, "clock device"),
-    (lambda: TimingConfig(cuda_graphs=True), ConfigError, "cuda_graphs"),
     (lambda: TimingConfig(precision="tf32"), ConfigError, "tf32"),
     (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bf16"),
     (lambda: measure(Fixed(), training(), TimingConfig()), ConfigError, "Dropout"),

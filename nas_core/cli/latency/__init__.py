@@ -97,8 +97,6 @@ def _collect(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
         f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
     )
-    if note := dataset.clock_warning():
-        typer.echo(f"note: {note}", err=True)
 
 
 def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
@@ -200,7 +198,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 def _conditions(info: Mapping[str, Any]) -> dict[str, Any]:
     settings = info.get("settings") or {}
     timing = settings.get("timing") or {}
-    conditions = {name: timing.get(name) for name in ("clock", "precision", "cuda_graphs")}
+    conditions = {name: timing.get(name) for name in ("clock", "precision")}
     return {"workload": settings.get("workload"), **conditions}
 
 

@@ -17,7 +17,6 @@ from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.files.journal import append_jsonl
 from nas_core.files.reading import read_bytes
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import Measurement, is_positive
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_from_dict, space_to_dict
@@ -65,8 +64,7 @@ class LatencyDataset:
 
     A line has ``index``, ``time`` (seconds since 1970), ``key`` and ``genes`` of the architecture, ``latency_ms``
     (corrected for changes of machine speed), ``<part>_ms`` for each part of a pass, such as ``encoder``, and fields of
-    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms``, ``mad_ms`` and, if available,
-    ``clock_state``.
+    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms`` and ``mad_ms``.
     """
 
     path: Path
@@ -133,19 +131,12 @@ class LatencyDataset:
             "std_ms": measurement.std_ms,
             "mad_ms": measurement.mad_ms,
             "reference_ms": measurement.reference_ms,
-            **({"clock_state": measurement.clock_state} if measurement.clock_state else {}),
         }
         append_jsonl(self.path, record)
         self.records.append(record)
 
     def architectures(self) -> list[Architecture]:
         return [Architecture(record["genes"]) for record in self.records]
-
-    def clock_warning(self) -> str | None:
-        return clock_warning(self.clock_states())
-
-    def clock_states(self) -> list[dict[str, Any]]:
-        return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
         """Return the measurements, scaled to the median speed of the machine."""

@@ -19,7 +19,6 @@ from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.reader import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
@@ -37,8 +36,7 @@ class NetworkSet:
     (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (counts of unknown
     operators) and ``measured``. ``measured`` has for each runtime ``corrected_ms`` (corrected for changes of machine
     speed), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms``, ``relative`` (latency / reference), ``visits``
-    (``relative`` of each measurement), ``at_a_time`` (passes timed together; times are of one pass) and
-    ``clock_states``.
+    (``relative`` of each measurement) and ``at_a_time`` (passes timed together; times are of one pass).
     """
 
     path: Path
@@ -104,13 +102,6 @@ class NetworkSet:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
-
-    def clock_warning(self) -> str | None:
-        return clock_warning(self.clock_states())
-
-    def clock_states(self) -> list[dict[str, Any]]:
-        times = [runtime for row in self.rows for runtime in (row.get("measured") or {}).values()]
-        return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
         """Return the rows without ``error``; raise a ConfigError if nothing was measured in the runtime."""
