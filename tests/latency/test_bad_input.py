@@ -208,7 +208,7 @@ def test_models(tmp_path: Path) -> None:
     for header, value in (
         ({"model": "magic"}, "'magic'"),
         ({"model": "counts", "settings": {"wings": 2}}, "wings"),
-        ({}, "is not a latency model of networks"),
+        ({}, "'None'"),
     ):
         write_artifact(other, "network-latency", header, {})
         check(lambda: load_latency_model(other, "graph"), DataError, value)
