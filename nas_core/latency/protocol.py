@@ -162,16 +162,20 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
             raise ConfigError(
                 f"{type(module).__name__} is in training mode, but latency is measured in evaluation mode; call .eval()"
             )
-    half = half_type(config.precision)
     with uncollected(), pinned_threads(config.threads), timed_conditions(config):
-        for workload in workloads if half is not None else ():
-            if not isinstance(workload, Convertible):
-                raise ConfigError(
-                    f"{type(workload).__name__} supports only precision fp32, since it has no method 'convert'; remove"
-                    f" precision {config.precision}"
-                )
-            workload.convert(half)
+        if (half := half_type(config.precision)) is not None:
+            for workload in workloads:
+                _convert(workload, half)
         yield
+
+
+def _convert(workload: Workload, half: torch.dtype) -> None:
+    if not isinstance(workload, Convertible):
+        raise ConfigError(
+            f"{type(workload).__name__} supports only precision fp32, since it has no method 'convert'; remove the"
+            f" precision {str(half).removeprefix('torch.')}"
+        )
+    workload.convert(half)
 
 
 def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:

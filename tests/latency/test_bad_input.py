@@ -91,7 +91,7 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: TimingConfig(clock="cpu", device="cuda"), ConfigError, "on cuda"),
     (lambda: TimingConfig(clock="device"), ConfigError, "clock device"),
     (lambda: TimingConfig(precision="tf32"), ConfigError, "tf32"),
-    (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bf16"),
+    (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bfloat16"),
     (lambda: measure(Fixed(), training(), TimingConfig()), ConfigError, "Dropout"),
     (lambda: latency_model("linera", "genes"), UnknownChoiceError, "'linera'"),
     (lambda: latency_model("counts", "genes"), ConfigError, "'counts' is for 'nas-ext latency train'"),

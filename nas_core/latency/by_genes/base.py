@@ -166,11 +166,11 @@ class GeneLatencyModel(LatencyModel):
 
 def read_model_file(path: str | Path) -> dict[str, Any]:
     """Return the content of a file of :meth:`GeneLatencyModel.save`."""
-    content = read_json(path)
+    content: Any = read_json(path)
     kind = (content.get("format"), content.get("version")) if isinstance(content, dict) else None
     if kind != (FORMAT, VERSION):
         raise DataError(
             f"{path} is not a latency model: format and version are {kind}, expected {(FORMAT, VERSION)}; give a file"
             " of 'nas-ext latency fit'"
         )
-    return content
+    return dict(content)
