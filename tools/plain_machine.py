@@ -15,7 +15,6 @@ ADDS: Mapping[str, str] = {
     "onnxscript": "exported networks",
     "fla": "linear attention by flash-linear-attention",
     "triton": "torch.compile on a GPU",
-    "pynvml": "clock states by NVML",
     "fairseq": "training through fairseq",
     "lightgbm": "boosted trees of predictors and of RankNAS",
     "typer": "the command nas-ext",

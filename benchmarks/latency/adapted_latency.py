@@ -1,4 +1,4 @@
-"""Errors of shipped latency models on this machine: unchanged, after one factor, and after adaptation.
+"""Errors of shipped latency models on this machine: unchanged, and adapted by one factor.
 
 ``python -m benchmarks adapted_latency --data FOLDER`` measures random networks of all families, as ``nas-ext latency
 dataset --set clock=cpu``, and then some of them again; the same command resumes. The first two thirds of the networks
@@ -53,13 +53,6 @@ def drawn(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]
     return np.array([rng.choice(np.flatnonzero(families == name)) for name in chosen])
 
 
-def one_factor(learned_ms: Array, learned_raw: Array, raw: Array) -> Estimate:
-    ratios = np.log(learned_ms / learned_raw)
-    left_out = (ratios.sum() - ratios) / (len(ratios) - 1)
-    predicted = raw * np.exp(ratios.mean())
-    return predicted, predicted * calibration_factor(np.abs(np.expm1(ratios - left_out)))
-
-
 def ridge(learned_ms: Array, learned_inputs: Array, inputs: Array) -> Estimate:
     weights, offset, left_out = mean_ridge(learned_inputs, np.log(learned_ms))
     predicted = np.exp(inputs @ weights + offset)
@@ -70,11 +63,10 @@ def estimates(model: GraphLatencyModel, raw: Estimate, data: NetworkLatencies, r
     """Return method -> estimates of the networks ``test``, adapted to the networks ``rows``."""
     measured, costs = data.latency_ms[rows], log_costs(data.graphs)
     adapted = model.adapt(data.take(rows), {"device_name": "here"}).predict_with_std(data.graphs.take(test))
-    model.info.pop("factors")
+    model.info.pop("factor")
     return {
         "unchanged": (raw[0][test], raw[1][test]),
-        "one factor": one_factor(measured, raw[0][rows], raw[0][test]),
-        "adapted": adapted,
+        "one factor": adapted,
         "ridge on FLOPs": ridge(measured, costs[rows, :1], costs[test, :1]),
         "ridge on costs": ridge(measured, costs[rows], costs[test]),
     }

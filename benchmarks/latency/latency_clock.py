@@ -1,4 +1,4 @@
-"""Repeatability of latencies by wall time, CUDA events, and replayed CUDA graphs.
+"""Repeatability of latencies by wall time and by CUDA events.
 
 ``python -m benchmarks latency_clock [--device cuda]``; a few minutes on a GPU. Each clock measures the same
 architectures twice. Results are the coefficient of variation of an architecture's passes (median over architectures),
@@ -23,8 +23,8 @@ from nas_core.errors import ConfigError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes.collect import planned_architectures, reference_architecture
-from nas_core.latency.machine import clock_state, clock_warning, describe_machine
-from nas_core.latency.protocol import Measurement, prepared
+from nas_core.latency.machine import describe_machine
+from nas_core.latency.protocol import Measurement
 from nas_core.models.kind import kind_of
 from nas_core.precision import PRECISIONS
 from nas_core.space import SearchSpace, get_space
@@ -32,20 +32,17 @@ from nas_core.space import SearchSpace, get_space
 RESULTS = Path(__file__).parents[1] / "results"
 SPACES = {"hat_small": {"source_vocab": 8000, "target_vocab": 8000}, "mformer_cifar10_small": {"batch": 1}}
 """Search space -> settings of its workload, for batch size 1."""
-CLOCKS = ("wall", "device", "graphs", "graphs, wall")
+CLOCKS = ("wall", "device")
 COLLECTIONS = 2
 
 
 def timing_of(clock: str, device: str, precision: str, repeats: int) -> TimingConfig:
-    kind = "wall" if "wall" in clock else "device"
-    return TimingConfig(
-        warmup=3, repeats=repeats, clock=kind, device=device, precision=precision, cuda_graphs="graphs" in clock
-    )
+    return TimingConfig(warmup=3, repeats=repeats, clock=clock, device=device, precision=precision)
 
 
 def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: int) -> list[Measurement]:
     kind = kind_of(space)
-    reference = prepared(kind.workload(space, reference_architecture(space), workload, timing.device), timing)
+    reference = kind.workload(space, reference_architecture(space), workload, timing.device)
     return [
         measure(kind.workload(space, architecture, workload, timing.device), reference, timing)
         for architecture in planned_architectures(space, count, seed=0)
@@ -66,8 +63,6 @@ def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, A
         "moved_corrected_percent": round(100 * float(np.median(np.abs(corrected[1] / corrected[0] - 1))), 2),
         "tau": round(float(kendalltau(raw[0], raw[1]).statistic), 3),
         "tau_corrected": round(float(kendalltau(corrected[0], corrected[1]).statistic), 3),
-        "clocks": clock_warning([measurement.clock_state for measurement in (*first, *second)])
-        or "in measurement state, or unknown",
     }
 
 
@@ -110,11 +105,10 @@ def main(argv: list[str] | None = None) -> None:
                         append_jsonl(work, record)
                 rows.append({field: value for field, value in record.items() if field != "settings"})
                 print(json.dumps(rows[-1]), flush=True)
-    content = {**settings, "rows": rows, "clock_state": clock_state(options.device)}
+    content = {**settings, "rows": rows}
     if out is not None and work is not None:
         write_result(out, content, command(__file__, argv))
         work.unlink(missing_ok=True)
-    print(json.dumps(content["clock_state"]))
 
 
 if __name__ == "__main__":

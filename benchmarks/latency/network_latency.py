@@ -1,7 +1,7 @@
 """Latency models of whole networks, as in NN-Former's Table 4 (in-domain) and Table 3 (one family held out).
 
-``python -m benchmarks network_latency --data FOLDER``: a folder of ``nas-ext latency dataset`` or of the NNLQP release,
-or an .npz file. Each fit is stored in ``--work``, from which the same command resumes. Runs with different ``--models``
+``python -m benchmarks network_latency --data FOLDER``: a folder of ``nas-ext latency dataset``, or an .npz
+file. Each fit is stored in ``--work``, from which the same command resumes. Runs with different ``--models``
 may share the folder.
 """
 
@@ -25,7 +25,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
-MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "nn-former-released", "ensemble")
+MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "ensemble")
 OURS = ("nn-former", "ensemble")
 SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")

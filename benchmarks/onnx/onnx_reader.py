@@ -120,7 +120,6 @@ def measure(repeats: int = 30) -> dict[str, Any]:
     nodes = [len(read_onnx(file).graph) for file in files]
     runs = {
         "ours": lambda: [read_onnx(file) for file in files],
-        "ours_released": lambda: [read_onnx(file, features="released", warn=False) for file in files],
         "onnx_load": lambda: [onnx.load_model_from_string(file) for file in files],
         "onnx_infer_shapes": lambda: [onnx.shape_inference.infer_shapes(model) for model in models],
     }

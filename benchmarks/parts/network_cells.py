@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.parts.flops import described
 from benchmarks.parts.resumable import settings_hash
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -33,12 +34,12 @@ class Cell:
         Args:
             data: fingerprint of the networks.
         """
-        described = latency_model(self.model, "graph")(**dict(self.settings)).described()
+        settings = described(latency_model(self.model, "graph")(**dict(self.settings)))
         return {
             "model": self.model,
             "split": self.split,
             "seed": self.seed,
-            "settings": settings_hash(described),
+            "settings": settings_hash(settings),
             "data": data,
         }
 

@@ -23,7 +23,6 @@ from benchmarks.parts.runs import SENTENCES, USER_DIR, TranslationRuns, schedule
 from nas_core.files.reading import read_json
 from nas_core.latency import TimingConfig, load_latency_model, measure
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import prepared
 from nas_core.models import params_m
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.space import Architecture, SearchSpace, get_space, load_space
@@ -104,7 +103,7 @@ def relative_latency(
     """
     config = TranslationWorkloadConfig(**workload)
     timing = TimingConfig(warmup=3, repeats=100, clock="cpu")
-    reference = prepared(TranslationWorkload(space, trained, config), timing)
+    reference = TranslationWorkload(space, trained, config)
 
     def relative(architecture: Architecture) -> float:
         return measure(TranslationWorkload(space, architecture, config), reference, timing).relative

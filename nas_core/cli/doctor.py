@@ -65,7 +65,6 @@ CUDA_PACKAGES = {
     "triton": ("triton", "pytorch-triton"),
     "flash-linear-attention": ("flash-linear-attention",),
     "onnxruntime-gpu": ("onnxruntime-gpu",),
-    "nvidia-ml-py": ("nvidia-ml-py",),
 }
 """Package for CUDA devices -> names under which it is distributed."""
 GROUPS = {

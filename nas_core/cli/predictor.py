@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.predictor import (
     ACCURACY_MODELS,
     AccuracyModel,
@@ -154,7 +153,7 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
     if str(model) == "prior" and not model.exists():
         return NNFormerPredictor("prior", device=device, unseen=unseen or "error")
-    return check_unpriced(load_accuracy_model(model, device, unseen), model)
+    return load_accuracy_model(model, device, unseen)
 
 
 def _reader_of(predictor: AccuracyModel, path: Path, requested: str | None) -> Reader | None:

@@ -69,18 +69,15 @@ def _is_pickle(record: zipfile.ZipInfo) -> bool:
 
 
 @contextlib.contextmanager
-def open_npz(path: str | Path, most: int | None = None) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an .npz file without pickled objects. Its arrays are read on access.
-
-    Args:
-        most: maximum unpacked size in bytes; None: 2**30, or twice the file size if that is larger.
+def open_npz(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open an .npz file without pickled objects, of at most :data:`MOST_ARRAYS` bytes, or twice the size of the file.
 
     Raises:
         One of `DAMAGED_ARCHIVE`: the file is damaged or too large.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())
-    bound = max(MOST_ARRAYS, 2 * Path(path).stat().st_size) if most is None else most
+    bound = max(MOST_ARRAYS, 2 * Path(path).stat().st_size)
     if declared > bound:
         raise ValueError(f"its arrays declare {declared} bytes; expected {bound} at most")
     with np.load(path, allow_pickle=False) as file:

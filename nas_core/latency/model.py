@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from nas_core.device import usable_device
 from nas_core.options import Configured
 
 Floats = NDArray[np.float64]
@@ -34,18 +32,6 @@ class LatencyModel(Configured, ABC):
         """Name of the device on which the latencies were measured."""
         machine = self.info.get("machine")
         return str(machine.get("device_name", UNNAMED)) if isinstance(machine, dict) else UNNAMED
-
-    device: torch.device = torch.device("cpu")
-    """Torch device for fit and prediction; not saved."""
-
-    def on(self, device: str) -> Self:
-        """Move the model to a device and return it. Models without torch stay on the CPU."""
-        self.device = usable_device(device)
-        self.move()
-        return self
-
-    def move(self) -> None:
-        """Move the fitted state to :attr:`device`."""
 
     @abstractmethod
     def predict(self, inputs: Any) -> Floats:

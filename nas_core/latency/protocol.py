@@ -19,8 +19,6 @@ import torch
 from nas_core.checks import Range, check_fields
 from nas_core.device import device_index, pinned_threads, uncollected, usable_device
 from nas_core.errors import ConfigError
-from nas_core.latency.cuda_graphs import recorded
-from nas_core.latency.machine import ClockState, clock_state
 from nas_core.models.workload import Convertible, Workload
 from nas_core.precision import PRECISIONS, check_precision, half_type, tf32
 
@@ -52,8 +50,6 @@ class TimingConfig:
     """Torch device of the networks: cpu, cuda, cuda:1, mps."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
     """Precision of the networks; bf16 and fp16 convert weights and inputs."""
-    cuda_graphs: bool = False
-    """Record each part of a forward pass as a CUDA graph and time its replays."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -62,11 +58,10 @@ class TimingConfig:
             raise ConfigError(
                 f"clock cpu needs one thread on the CPU, got {self.threads} threads on {self.device}; use clock wall"
             )
-        for_cuda = self.clock == "device" or self.cuda_graphs or self.precision == "tf32"
-        if for_cuda and kind != "cuda":
+        if (self.clock == "device" or self.precision == "tf32") and kind != "cuda":
             raise ConfigError(
-                f"clock device, cuda_graphs and precision tf32 need a CUDA device, but the device is {self.device};"
-                " remove them, or give device cuda"
+                f"clock device and precision tf32 need a CUDA device, but the device is {self.device}; remove them, or"
+                " give device cuda"
             )
 
     def checked_here(self) -> TimingConfig:
@@ -107,8 +102,6 @@ class Measurement:
     """Median of the reference passes."""
     relative: float
     """Median of: time of a pass / mean time of the reference passes before and after it."""
-    clock_state: ClockState = field(default_factory=dict)
-    """Clock rates of the device after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
         """Return the latency in ms at the machine speed at which the reference workload takes ``reference_ms``."""
@@ -119,11 +112,10 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
     """Measure the latency of ``workload``, with a pass of ``reference`` before, between and after its passes.
 
     Raises:
-        ConfigError: a module is in training mode, or the workload does not support the precision or CUDA graphs.
+        ConfigError: a module is in training mode, or the workload does not support the precision.
     """
     rounds: list[dict[str, float]] = []
     references: list[float] = []
-    workload, reference = prepared(workload, config), prepared(reference, config)
     with _timing(config, workload, reference):
         for _ in range(config.warmup):
             _pass_ms(reference, config)
@@ -132,7 +124,6 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
         for _ in range(config.repeats):
             rounds.append(_pass_ms(workload, config))
             references.append(sum(_pass_ms(reference, config).values()))
-        state = clock_state(config.device)
     totals = [sum(parts.values()) for parts in rounds]
     around = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
@@ -142,46 +133,15 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
         relative=float(np.median(np.array(totals) / around)),
-        clock_state=state,
     )
 
 
 def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
     """Return the time in ms of each pass after the warm-up."""
-    workload = prepared(workload, config)
     with _timing(config, workload):
         for _ in range(config.warmup):
             _pass_ms(workload, config)
         return [sum(_pass_ms(workload, config).values()) for _ in range(config.repeats)]
-
-
-class PreparedWorkload:
-    """Workload converted to the precision of a :class:`TimingConfig`, and recorded as CUDA graphs if set."""
-
-    def __init__(self, workload: Workload, config: TimingConfig) -> None:
-        self.conditions = config.precision, config.cuda_graphs
-        self.modules = workload.modules
-        half = half_type(config.precision)
-        if half is not None:
-            if not isinstance(workload, Convertible):
-                raise ConfigError(
-                    f"{type(workload).__name__} supports only precision fp32, since it has no method 'convert'; remove"
-                    f" precision {config.precision}"
-                )
-            workload.convert(half)
-        self.parts = recorded(workload.parts, config.device) if config.cuda_graphs else workload.parts
-
-
-def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """Convert a workload to the precision of the settings, and record its CUDA graphs if set.
-
-    :func:`measure` calls this for workloads that are not prepared.
-    """
-    conditions = config.precision, config.cuda_graphs
-    if conditions in (("fp32", False), getattr(workload, "conditions", None)):
-        return workload
-    with _timing(config, workload):
-        return PreparedWorkload(workload, config)
 
 
 @contextmanager
@@ -203,7 +163,19 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
                 f"{type(module).__name__} is in training mode, but latency is measured in evaluation mode; call .eval()"
             )
     with uncollected(), pinned_threads(config.threads), timed_conditions(config):
+        if (half := half_type(config.precision)) is not None:
+            for workload in workloads:
+                _convert(workload, half)
         yield
+
+
+def _convert(workload: Workload, half: torch.dtype) -> None:
+    if not isinstance(workload, Convertible):
+        raise ConfigError(
+            f"{type(workload).__name__} supports only precision fp32, since it has no method 'convert'; remove the"
+            f" precision {str(half).removeprefix('torch.')}"
+        )
+    workload.convert(half)
 
 
 def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:

@@ -9,11 +9,10 @@ from typing import Any, Literal, overload
 
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.latency.by_genes.base import GeneLatencyModel, read_model_file
-from nas_core.latency.by_graph.base import GraphLatencyModel, about_of
+from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.model import LatencyModel
 from nas_core.options import parsed_settings
 from nas_core.predictor.artifact import NETWORK_LATENCY, read_artifact
-from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.registry import Registry
 from nas_core.space import SearchSpace
 
@@ -24,15 +23,11 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
     "nas_ext.latency_models",
     {
         "linear": "nas_core.latency.by_genes.linear:LinearModel",
-        "mlp": "nas_core.latency.by_genes.mlp:MLPModel",
-        "hat-mlp": "nas_core.latency.by_genes.mlp:HATModel",
         "counts": "nas_core.latency.by_graph.counts:CountsModel",
         "ensemble": "nas_core.latency.by_graph.ensemble:EnsembleModel",
-        "flops": "nas_core.latency.by_graph.counts:FlopsModel",
         "graphsage": "nas_core.latency.by_graph.graphsage:GraphSageModel",
         "kernel-sum": "nas_core.latency.by_graph.kernel_sum:KernelSumModel",
         "nn-former": "nas_core.latency.by_graph.nn_former:NNFormerModel",
-        "nn-former-released": "nas_core.latency.by_graph.nn_former:NNFormerReleasedModel",
     },
     LatencyModel,
     of_classes=True,
@@ -40,7 +35,6 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
 """Classes of latency models by name: subclasses of :class:`GeneLatencyModel` and of :class:`GraphLatencyModel`."""
 
 _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
-_BY_GENES = (".json", ".npz")
 _INSTEAD = {
     "genes": (
         "predicts architectures of one search space; give a model of any network, trained by 'nas-ext latency train'"
@@ -104,9 +98,9 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     if not path.is_file():
         raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} creates a latency model")
     model: LatencyModel
-    if path.suffix in _BY_GENES:
-        header, arrays = read_model_file(path)
-        model = latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
+    if path.suffix == ".json":
+        header = read_model_file(path)
+        model = latency_model(str(header.get("kind")), "genes").restored(header, path)
     else:
         model = _read_by_graph(path)
     if by not in (None, model.by):
@@ -118,11 +112,8 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
 
 
 def _read_by_graph(path: Path) -> GraphLatencyModel:
-    header, tensors = read_artifact(path, (NETWORK_LATENCY, NNFormerPredictor.name))
-    about = about_of(header)
-    if about is None:
-        raise DataError(f"{path} is not a latency model of networks; give a file of 'nas-ext latency train'")
-    name = str(about.get("model"))
+    header, tensors = read_artifact(path, NETWORK_LATENCY)
+    name = str(header.get("model"))
     if name not in LATENCY_MODELS.names():
         raise DataError(
             f"{path} holds unknown latency model {name!r}; expected {', '.join(list_latency_models('graph'))}"

@@ -20,10 +20,6 @@ FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"
 NETWORK_LATENCY = "network-latency"
-NOT_BY_ITSELF = (
-    "a latency model of networks, not an accuracy predictor; use it with 'nas-ext latency predict' or"
-    " nni_ext.NetworkLatencyProfiler"
-)
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -74,7 +70,10 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         raise DataError(f"{path} is not a predictor; train one with 'nas-ext lab predictor train'") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if identity == (FORMAT, NETWORK_LATENCY) and NETWORK_LATENCY not in kinds:
-        raise DataError(f"{path} is {NOT_BY_ITSELF}")
+        raise DataError(
+            f"{path} is a latency model of networks, not an accuracy predictor; use it with 'nas-ext latency predict'"
+            " or nni_ext.NetworkLatencyProfiler"
+        )
     if identity[0] != FORMAT or identity[1] not in kinds:
         expected = " or ".join(map(repr, kinds))
         raise DataError(

@@ -11,8 +11,8 @@ from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import described
-from nas_core.graph.onnx.corrected import ATTRIBUTES
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.encoding import ATTRIBUTES
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.graph.onnx.reader import onnx_graph
 from nas_core.graph.operation import operation_named
 from nas_core.models.kind import KINDS, ModelKind
@@ -108,4 +108,4 @@ TRANSNASBENCH_MICRO = Reader(
 TRANSNASBENCH_MACRO = Reader(
     "transnasbench_macro", transnasbench.transnasbench_macro_graph, transnasbench.MACRO_OPERATIONS
 )
-ONNX = Reader("onnx", onnx_graph, CORRECTED, ATTRIBUTES)
+ONNX = Reader("onnx", onnx_graph, KIND_NAMES, ATTRIBUTES)

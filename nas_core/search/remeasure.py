@@ -12,7 +12,7 @@ from nas_core.latency import measure
 from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_genes.collect import reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import prepared, timing_of
+from nas_core.latency.protocol import timing_of
 from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 
@@ -52,7 +52,7 @@ def remeasure(
             "the latency model comes from another machine or other software versions; measured times are reported"
             " without correction for clock drift"
         )
-    reference = prepared(kind.workload(model.space, reference_architecture(model.space), config, timing.device), timing)
+    reference = kind.workload(model.space, reference_architecture(model.space), config, timing.device)
     records = []
     for architecture in architectures:
         timed = measure(kind.workload(model.space, architecture, config, timing.device), reference, timing)
@@ -61,5 +61,5 @@ def remeasure(
         record: dict[str, Any] = {"latency_ms": latency_ms, **raw, "passes": timing.repeats, "same_machine": same}
         if timing.precision != "fp32":
             record["precision"] = timing.precision
-        records.append({**record, **({"clock_state": timed.clock_state} if timed.clock_state else {})})
+        records.append(record)
     return records

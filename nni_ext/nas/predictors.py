@@ -13,7 +13,6 @@ from nas_core.errors import ConfigError, SpaceError
 from nas_core.files.reading import real_path
 from nas_core.graph import Graph, GraphError
 from nas_core.latency.by_graph.base import GraphLatencyModel
-from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
 from nas_core.models import kind_of
 from nas_core.predictor import AccuracyModel, load_accuracy_model
@@ -94,7 +93,7 @@ def reader_name(predictor: AccuracyModel, requested: str | None) -> str | None:
 def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
     """Return a predictor; read it if a file is given."""
     if isinstance(predictor, str | Path):
-        return check_unpriced(load_accuracy_model(predictor), predictor)
+        return load_accuracy_model(predictor)
     return predictor
 
 

@@ -75,13 +75,13 @@ class GeneLatencyModelContract:
             made.save(tmp_path / file)
         assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
 
-    @pytest.mark.parametrize("file", ["m.json", "m.npz"])
     def test_a_saved_model_is_the_same_model(
-        self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray], tmp_path: Path, file: str
+        self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray], tmp_path: Path
     ) -> None:
         model.info = {"machine": {"device_name": "abacus"}}
-        model.save(tmp_path / file)
-        for loaded in (load_latency_model(tmp_path / file), load_latency_model(tmp_path / file, "genes", SPACE)):
+        file = tmp_path / "m.json"
+        model.save(file)
+        for loaded in (load_latency_model(file), load_latency_model(file, "genes", SPACE)):
             assert isinstance(loaded, GeneLatencyModel) and loaded.space == SPACE
             assert (loaded.interval, loaded.info, loaded.source) == (model.interval, model.info, "rows")
             np.testing.assert_allclose(loaded.predict_rows(data[0]), model.predict_rows(data[0]), rtol=1e-6)

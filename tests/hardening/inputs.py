@@ -59,8 +59,6 @@ def _measurements(folder: Path) -> None:
     measured = folder / "measured.jsonl"
     _command("latency", "collect", "--space", folder / "space.yml", "--out", measured, "--samples", 16, *_SHORT)
     latency_model(folder / "latency.json")
-    mlp = ["--model", "mlp", "--set", "hidden=8", "--set", "steps=2"]
-    _command("latency", "fit", "--data", measured, "--out", folder / "latency.npz", *mlp)
     table = np.random.default_rng(0).integers(1, 6, (20, len(COLUMNS))).astype(float)
     lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in table.tolist())]
     (folder / "hat.csv").write_text("\n".join(lines) + "\n")
@@ -118,7 +116,7 @@ def _networks(folder: Path) -> None:
     latency = 0.1 + 10 * statics[:, 3]
     NetworkLatencies(Graphs.of(graphs), latency, np.array(families), names, held_out).save(folder / "networks.npz")
     onnx.save(residual(channels=8), folder / "net.onnx")
-    options = ["--model", "flops", "--runtime", "onnxruntime", "--out", folder / "networks.safetensors"]
+    options = ["--model", "counts", "--runtime", "onnxruntime", "--out", folder / "networks.safetensors"]
     _command("latency", "train", "--data", folder / "networks.npz", *options)
 
 

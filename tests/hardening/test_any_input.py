@@ -62,7 +62,6 @@ CASES = (
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
-    Case("latency check, mlp", "latency.npz", "latency check --model {file} --data {inputs}/measured.jsonl", 4),
     Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors"
          " --recipe statistics", 2),
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),
@@ -76,7 +75,7 @@ CASES = (
     Case("report", "run/journal.jsonl", "report {file}", 1),
     Case("report, finalists", "run/finalists.json", "report {file}", 1),
     Case("report, settings", "run/config.yaml", "report {file}", 1),
-    Case("latency train", "networks.npz", "latency train --data {file} --model flops --out {out}/m.safetensors"
+    Case("latency train", "networks.npz", "latency train --data {file} --model counts --out {out}/m.safetensors"
          " --runtime onnxruntime", 6, "onnx"),
     Case("latency predict", "net.onnx", "latency predict {file} --model {inputs}/networks.safetensors", 12, "onnx"),
     Case("network model", "networks.safetensors", "latency predict {inputs}/net.onnx --model {file}", 6, "onnx"),

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.latency.memory import Decodes, measure_memory
 from nas_core.models import kind_of
 from nas_core.models.workload import OnePassWorkload
 from nas_core.space import SearchSpace, translation_space
@@ -18,6 +17,7 @@ from nas_core.space.image import image_space
 from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import with_attention
+from tests.latency.memory import Decodes, measure_memory
 
 TOLERANCE, LIVE = 0.05, 0.2
 """Relative errors of the formulas: of everything, and of everything but the weights."""

@@ -1,4 +1,4 @@
-"""Timing on a clock that only workloads move, the settings of a measurement, and workloads prepared for them."""
+"""Timing on a clock that only workloads move, and the settings of a measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure, protocol
-from nas_core.latency.protocol import prepared, time_passes_ms
+from nas_core.latency.protocol import time_passes_ms
 from nas_core.models.workload import OnePassWorkload
 from tests.latency.by_genes.machine import Machine
 
@@ -111,7 +111,7 @@ def test_cpu_clock_does_not_count_waiting() -> None:
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_weights_and_real_inputs_are_converted_once(precision: str) -> None:
+def test_weights_and_real_inputs_are_converted(precision: str) -> None:
     types: list[torch.dtype] = []
 
     class Net(nn.Module):
@@ -124,15 +124,14 @@ def test_weights_and_real_inputs_are_converted_once(precision: str) -> None:
             return self.linear(x)[index]
 
     timing = TimingConfig(precision=precision, warmup=0, repeats=1)
-    ready = prepared(OnePassWorkload(Net(), [torch.randn(4, 4), torch.tensor([1])]), timing)
-    assert prepared(ready, timing) is ready
-    assert time_passes_ms(ready, timing)[0] > 0
+    workload = OnePassWorkload(Net(), [torch.randn(4, 4), torch.tensor([1])])
+    assert time_passes_ms(workload, timing)[0] > 0
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     assert types == [half, half, torch.int64]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_settings_may_be_for_another_machine_but_not_be_used_here() -> None:
-    timing = TimingConfig(device="cuda", clock="device", precision="tf32", cuda_graphs=True)
+    timing = TimingConfig(device="cuda", clock="device", precision="tf32")
     with pytest.raises(ConfigError, match="device 'cuda' is not usable here"):
         timing.checked_here()

@@ -24,25 +24,14 @@ class TestLinear(GeneLatencyModelContract):
     name = "linear"
 
 
-class TestMLP(GeneLatencyModelContract):
-    name = "mlp"
-    settings = {"hidden": 16, "layers": 1, "steps": 80, "lr": 2e-2}  # noqa: RUF012 - never changed
-
-
-class TestHATMLP(GeneLatencyModelContract):
-    name = "hat-mlp"
-    settings = {"hidden": 16, "layers": 1, "steps": 80, "lr": 2e-2}  # noqa: RUF012 - never changed
-
-
 def test_models_by_name_and_by_inputs() -> None:
-    assert list_latency_models("genes")[:3] == ["linear", "mlp", "hat-mlp"]
+    assert list_latency_models("genes")[:1] == ["linear"]
     assert {"counts", "kernel-sum", "nn-former", "ensemble"} <= set(list_latency_models("graph"))
     assert list_latency_models() == list_latency_models("genes") + list_latency_models("graph")
     assert all(model.name == name for name, model in LATENCY_MODELS.items())
     assert latency_model("linear", "genes") is LinearModel and latency_model("counts", "graph") is CountsModel
     assert described_latency_models("genes").startswith("linear: Ridge regression")
     assert parsed_model_settings("graphsage", ["epochs=3", "lr=1e-2"]) == {"epochs": 3, "lr": 0.01}
-    assert parsed_model_settings("mlp", ["logarithmic=no"]) == {"logarithmic": False}
     assert parsed_model_settings("nn-former", ["depth=1"]) == {"depth": 1}
 
 

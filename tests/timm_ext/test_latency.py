@@ -58,7 +58,7 @@ def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
     train, test = data.out_of_domain("byobnet")
     assert train.latency_ms.tolist() == [1.3] and test.latency_ms.tolist() == [1.1]
-    code, _, err = run(capsys, "train", "--data", out, "--out", csv.with_name("m.safetensors"), "--model", "flops")
+    code, _, err = run(capsys, "train", "--data", out, "--out", csv.with_name("m.safetensors"), "--model", "counts")
     assert code == 2 and "0 of 2 networks are held out" in err, "torch's latencies are taken unasked"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,6 @@ from nas_core.cli.options import (
 )
 from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
-from nas_core.files.reading import real_path
 from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
 from nas_core.latency import TimingConfig, load_latency_model, measure
 from nas_core.latency.by_genes.base import GeneLatencyModel
@@ -98,8 +97,6 @@ def _collect(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
         f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
     )
-    if note := dataset.clock_warning():
-        typer.echo(f"note: {note}", err=True)
 
 
 def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
@@ -129,23 +126,24 @@ app.command("collect")(with_options(_collect, {"timing_options": parameters_of(T
 @app.command("fit")
 def fit_(
     data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv).")],
-    out: Annotated[Path, typer.Option(help="Model file to write: .json, or .npz (smaller for an MLP).")],
+    out: Annotated[Path, typer.Option(help="Model file to write (.json).")],
     model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Fraction of measurements held out for evaluation.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Setting of the model, NAME=VALUE; repeatable.")
     ] = None,
     space: Annotated[str | None, typer.Option(help="Search space of a latency table of HAT.")] = None,
 ) -> None:
     """Fit a latency model and print its quality on held-out measurements, with warnings if it is poor."""
-    if real_path(out) == real_path(data) or out.suffix not in (".json", ".npz"):
-        raise ConfigError(f"--out is {out}; expected a file other than --data that ends in .json or .npz")
-    make = _maker(model, settings or [], seed)
+    if out.suffix != ".json":
+        raise ConfigError(f"--out is {out}; expected a name ending in .json")
+    chosen = latency_model(model, "genes")
+    config = chosen.config_class(**parsed_model_settings(model, settings or []))
     measured = load_latency_data(data, get_space(space) if space else None)
-    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed)
-    fitted.model.save(out)
-    _print_quality(fitted.tables())
+    fitted, metrics = fit(measured, lambda: chosen(measured.space, measured.source, config), holdout, seed)
+    fitted.save(out)
+    _print_quality({"held out": metrics})
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
 
 
@@ -200,7 +198,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 def _conditions(info: Mapping[str, Any]) -> dict[str, Any]:
     settings = info.get("settings") or {}
     timing = settings.get("timing") or {}
-    conditions = {name: timing.get(name) for name in ("clock", "precision", "cuda_graphs")}
+    conditions = {name: timing.get(name) for name in ("clock", "precision")}
     return {"workload": settings.get("workload"), **conditions}
 
 
@@ -234,10 +232,3 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
     ]
     table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]
     return "\n".join([f"{'architecture':24} {architecture.key}", *table])
-
-
-def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, str], GeneLatencyModel]:
-    model = latency_model(name, "genes")
-    drawn = {"seed": seed} if "seed" in model.setting_types() else {}
-    config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
-    return lambda space, source: model(space, source, config)

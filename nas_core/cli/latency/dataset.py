@@ -92,8 +92,6 @@ def _dataset(
     _print_families(measured)
     machine = measured.machine["device_name"]
     typer.echo(f"{len(measured.rows)} networks in {out}, on {machine}, {timing.threads} thread(s)")
-    if note := measured.clock_warning():
-        typer.echo(f"note: {note}", err=True)
 
 
 def _print_families(dataset: NetworkSet) -> None:

@@ -44,7 +44,7 @@ _QUALITY = (
 
 
 def train(
-    data: Annotated[Path, typer.Option(help="Folder of 'dataset' or of the NNLQP release, or networks as .npz.")],
+    data: Annotated[Path, typer.Option(help="Folder of 'dataset', or networks as .npz.")],
     out: Annotated[Path, typer.Option(help="Model file to write (.safetensors).")],
     model: Annotated[str, typer.Option(help=f"Model: one of {', '.join(list_latency_models('graph'))}.")] = "ensemble",
     runtime: Annotated[str | None, typer.Option(help=_RUNTIME)] = None,

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nas_core.graph.onnx.network import Site, einsum_sizes
-from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, operator_kind
+from nas_core.graph.onnx.operators import KIND_NAMES, VIEWS, flops_per_element, operator_kind
 
 
 class Cost(NamedTuple):
@@ -36,7 +36,7 @@ def cost_of(site: Site) -> Cost:
     """Return the costs of an operator. Unknown operators have 0 FLOPs."""
     kind = operator_kind(site.kind)
     params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
-    flops = 0 if kind is None else _flops(site, CORRECTED[kind])
+    flops = 0 if kind is None else _flops(site, KIND_NAMES[kind])
     return Cost(flops, params, _access(site))
 
 

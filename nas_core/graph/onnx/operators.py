@@ -54,10 +54,10 @@ _GROUPS = {
     "other": "Shape Size Constant ConstantOfShape Range EyeLike RandomNormal RandomNormalLike RandomUniform "
     "RandomUniformLike Bernoulli Multinomial",
 }
-CORRECTED = tuple(_GROUPS)
-"""Groups of the corrected encoding. Unknown operators belong to ``other``."""
-INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
-KINDS = len(CORRECTED)
+KIND_NAMES = tuple(_GROUPS)
+"""Names of the groups. Unknown operators belong to ``other``."""
+INPUT, OTHER = KIND_NAMES.index("input"), KIND_NAMES.index("other")
+KINDS = len(KIND_NAMES)
 """Number of groups."""
 # Groups as compilers fuse them: products, element-wise operators, reductions. All others move data.
 _CLASSES = (
@@ -66,23 +66,11 @@ _CLASSES = (
     ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
 )
 CLASSES = len(_CLASSES) + 1
-CLASS_OF = np.array([next((i for i, c in enumerate(_CLASSES) if kind in c), len(_CLASSES)) for kind in CORRECTED])
+CLASS_OF = np.array([next((i for i, c in enumerate(_CLASSES) if kind in c), len(_CLASSES)) for kind in KIND_NAMES])
 """Index of the fusion class of each group: products, element-wise operators, reductions, data movement."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
-
-RELEASED = (
-    "Conv", "Relu", "Add", "Sigmoid", "Reshape", "MaxPool", "Split", "GlobalAveragePool", "Gemm", "Transpose",
-    "Upsample", "BatchNormalization", "Mul", "Concat", "Flatten", "AveragePool", "Cast", "Matmul", "ReduceMean", "Pow",
-    "Slice", "Div", "Sub", "Sqrt", "Clip", "Softmax", "Tanh", "ConvTranspose", "free_28", "free_29", "free_30",
-    "input_or_unknown",
-)  # fmt: skip
-"""Groups of the released encoding, in its order.
-
-No ONNX operator is spelled ``Matmul``. Inputs and unknown operators belong to the last group.
-"""
-assert len(RELEASED) == KINDS
 
 PASSED = ("Identity", "Dropout")
 """Operators without effect at inference."""
@@ -93,7 +81,7 @@ VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "Seq
 
 
 def operator_kind(operator: str) -> int | None:
-    """Return the index of an operator's group in :data:`CORRECTED`, or None if it is unknown."""
+    """Return the index of an operator's group in :data:`KIND_NAMES`, or None if it is unknown."""
     return _KIND_OF.get(operator)
 
 

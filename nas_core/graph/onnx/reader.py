@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.onnx.corrected import encode_corrected
-from nas_core.graph.onnx.encoding import Encoded
-from nas_core.graph.onnx.released import encode_released
+from nas_core.graph.onnx.encoding import Encoded, encode
 from nas_core.graph.onnx.shapes import Shapes, read_network
 
 _log = logging.getLogger(__name__)
-FEATURES = ("corrected", "released")
-"""Encodings of operators."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class OnnxNetwork:
     """``(N,)`` elements read and written."""
     flops_g: float
     params_m: float
-    """Parameters in millions. Shared ones count once; in the released encoding, each time they are used."""
+    """Parameters in millions. Shared ones count once."""
     access_m: float
     """Elements read and written, in millions."""
     unknown: Mapping[str, int]
@@ -54,7 +49,6 @@ def read_onnx(
     *,
     shapes: Shapes | None = None,
     batch: int | None = None,
-    features: str = "corrected",
     warn: bool = True,
 ) -> OnnxNetwork:
     """Read an ONNX model, with or without its weights.
@@ -66,7 +60,6 @@ def read_onnx(
         shapes: shapes of inputs (``{"x": (1, 3, 224, 224)}``), sizes of open dimensions (``{"batch": 1}``), or shapes
             of tensors that onnx cannot infer.
         batch: first dimension of all inputs that are not in ``shapes``.
-        features: ``corrected`` (:mod:`nas_core.graph.onnx.corrected`) or ``released`` (as published).
         warn: log unknown operators. They count as ``other``, without FLOPs.
 
     Raises:
@@ -74,11 +67,9 @@ def read_onnx(
         ConfigError: ``shapes`` do not fit the model.
         MissingHostError: onnx is not installed.
     """
-    if features not in FEATURES:
-        raise unknown_choice("encoding of ONNX operators", features, FEATURES)
     network = read_network(source, shapes, batch)
     try:
-        encoded = encode_corrected(network) if features == "corrected" else encode_released(network)
+        encoded = encode(network)
         read = _ordered(network.name, encoded)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise GraphError(
@@ -162,8 +153,6 @@ def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
     return f"{name} has unknown operators, which count as 'other' without FLOPs: {listed}"
 
 
-def onnx_graph(
-    source: Any, shapes: Shapes | None = None, batch: int | None = None, features: str = "corrected"
-) -> Graph:
+def onnx_graph(source: Any, shapes: Shapes | None = None, batch: int | None = None) -> Graph:
     """Read an ONNX model as a graph, see :func:`read_onnx`."""
-    return read_onnx(source, shapes=shapes, batch=batch, features=features).graph
+    return read_onnx(source, shapes=shapes, batch=batch).graph

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, SpaceError, unknown_choice
-from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
-from nas_core.files.reading import parse_json, read_json
-from nas_core.files.writing import write_atomic, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.latency.model import Floats, LatencyModel
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
@@ -31,7 +28,6 @@ VERSION = 1
 
 _BELOW_FASTEST = 3  # a prediction is at least the fastest measurement divided by this
 _NORMAL_90 = 2 * 1.645  # width of the central 90 % interval of a normal distribution, in standard deviations
-_MAX_BYTES = 2**28
 
 
 class GeneLatencyModel(LatencyModel):
@@ -127,9 +123,8 @@ class GeneLatencyModel(LatencyModel):
         """Set the fitted parameters to a result of :meth:`state`."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, or as a smaller NPZ file if the name ends in .npz."""
         settings, arrays = self.state()
-        header = {
+        content = {
             "format": FORMAT,
             "version": VERSION,
             "kind": self.name,
@@ -139,17 +134,14 @@ class GeneLatencyModel(LatencyModel):
             "floor_ms": self.floor_ms,
             "settings": settings,
             "info": self.info,
+            "arrays": arrays,
         }
-        if str(path).endswith(".npz"):
-            buffer = BytesIO()
-            np.savez_compressed(buffer, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
-            write_atomic(path, buffer.getvalue())
-        else:
-            write_json(path, {**header, "arrays": arrays})
+        write_json(path, content)
 
     @classmethod
-    def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
+    def restored(cls, header: Mapping[str, Any], path: str | Path) -> Self:
         try:
+            arrays = {name: np.asarray(values) for name, values in header["arrays"].items()}
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
@@ -172,18 +164,13 @@ class GeneLatencyModel(LatencyModel):
             )
 
 
-def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file of :meth:`GeneLatencyModel.save`."""
-    try:
-        if str(path).endswith(".npz"):
-            with open_npz(path, _MAX_BYTES) as file:
-                arrays = {name: file[name] for name in file.files}
-            header = dict(parse_json(str(arrays.pop("header"))))
-        else:
-            header = dict(read_json(path))
-            arrays = {name: np.asarray(values) for name, values in header.pop("arrays", {}).items()}
-        if (kind := (header.get("format"), header.get("version"))) != (FORMAT, VERSION):
-            raise ValueError(f"format and version are {kind}, expected {(FORMAT, VERSION)}")
-    except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is not a latency model, or is damaged ({error}); fit it again") from None
-    return header, arrays
+def read_model_file(path: str | Path) -> dict[str, Any]:
+    """Return the content of a file of :meth:`GeneLatencyModel.save`."""
+    content: Any = read_json(path)
+    kind = (content.get("format"), content.get("version")) if isinstance(content, dict) else None
+    if kind != (FORMAT, VERSION):
+        raise DataError(
+            f"{path} is not a latency model: format and version are {kind}, expected {(FORMAT, VERSION)}; give a file"
+            " of 'nas-ext latency fit'"
+        )
+    return dict(content)

@@ -15,7 +15,7 @@ from nas_core.files.journal import read_jsonl
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
 from nas_core.locks import file_lock
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
@@ -101,7 +101,7 @@ def _measured_here(
     timing: TimingConfig,
     machine: dict[str, Any],
 ) -> Generator[Measured, None, None]:
-    reference = prepared(build(reference_architecture(space)), timing)
+    reference = build(reference_architecture(space))
     state_ms = float(np.median(time_passes_ms(reference, timing)))
     for architecture in planned:
         yield Measured(machine, state_ms, measure(build(architecture), reference, timing))
@@ -179,7 +179,7 @@ def open_workload(
     def build(architecture: Architecture) -> Workload:
         return kind.workload(searched, architecture, config, times.device)
 
-    reference = prepared(build(reference_architecture(searched)), times)
+    reference = build(reference_architecture(searched))
     conditions = {
         "machine": describe_machine(times.device, times.threads),
         "reference_ms": float(np.median(time_passes_ms(reference, times))),

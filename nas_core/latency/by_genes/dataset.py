@@ -6,7 +6,7 @@ import csv
 import io
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.files.journal import append_jsonl
 from nas_core.files.reading import read_bytes
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import Measurement, is_positive
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_from_dict, space_to_dict
@@ -52,18 +51,11 @@ class LatencyData:
     """``(n, slots)`` or ``(n, choices)``."""
     latency_ms: NDArray[np.float64]
     """``(n,)``, corrected for changes of machine speed if a reference was measured."""
-    order: NDArray[np.float64]
-    """``(n,)`` position in the order of measurement."""
-    referenced: bool
-    """True if a reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
     """``machine``, ``settings`` and ``reference_ms`` of the measurement, if known."""
 
     def __len__(self) -> int:
         return len(self.latency_ms)
-
-    def take(self, index: NDArray[Any]) -> LatencyData:
-        return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
 
 @dataclass
@@ -72,8 +64,7 @@ class LatencyDataset:
 
     A line has ``index``, ``time`` (seconds since 1970), ``key`` and ``genes`` of the architecture, ``latency_ms``
     (corrected for changes of machine speed), ``<part>_ms`` for each part of a pass, such as ``encoder``, and fields of
-    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms``, ``mad_ms`` and, if available,
-    ``clock_state``.
+    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms`` and ``mad_ms``.
     """
 
     path: Path
@@ -140,19 +131,12 @@ class LatencyDataset:
             "std_ms": measurement.std_ms,
             "mad_ms": measurement.mad_ms,
             "reference_ms": measurement.reference_ms,
-            **({"clock_state": measurement.clock_state} if measurement.clock_state else {}),
         }
         append_jsonl(self.path, record)
         self.records.append(record)
 
     def architectures(self) -> list[Architecture]:
         return [Architecture(record["genes"]) for record in self.records]
-
-    def clock_warning(self) -> str | None:
-        return clock_warning(self.clock_states())
-
-    def clock_states(self) -> list[dict[str, Any]]:
-        return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
         """Return the measurements, scaled to the median speed of the machine."""
@@ -162,8 +146,7 @@ class LatencyDataset:
         state_ms = float(np.median([record["reference_ms"] for record in self.records]))
         latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
         info = {"machine": self.machine, "settings": self.settings, "reference_ms": state_ms}
-        order = np.arange(len(latency), dtype=np.float64)
-        return LatencyData(self.space, "rows", rows, latency, order, True, info)
+        return LatencyData(self.space, "rows", rows, latency, info)
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None) -> LatencyData:
@@ -184,7 +167,7 @@ def hat_latencies(columns: Mapping[str, NDArray[np.float64]], space: SearchSpace
     """Return the latencies of one of HAT's tables.
 
     A row has ten averages over the layers of an architecture, and its encoder and decoder latency in ms, which are
-    added. Rows are in the order of measurement.
+    added.
 
     Args:
         columns: the table's columns by name.
@@ -201,7 +184,7 @@ def hat_latencies(columns: Mapping[str, NDArray[np.float64]], space: SearchSpace
     averages = np.stack([by_gene[gene] / space.choice(gene).unit for gene in names], axis=1)
     latency = columns[_PARTS[0]] + columns[_PARTS[1]]
     info = {"machine": {"table": Path(name).stem}, "settings": {}, "reference_ms": None}
-    return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
+    return LatencyData(space, "summary", averages, latency, info)
 
 
 def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:

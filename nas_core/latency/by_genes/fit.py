@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,13 +14,10 @@ from scipy.special import bdtr
 from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.latency.by_genes.base import LEAST_RECORDS, GeneLatencyModel
 from nas_core.latency.by_genes.dataset import LatencyData
-from nas_core.latency.by_genes.drift import Drift, autocorrelation, estimate_drift
-from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.model import Floats
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
-_DRIFTING = 0.3  # autocorrelation of the errors above which drift is estimated
 _LEAST_HELD_OUT = 3
 INTERVAL = 0.9  # nominal coverage of prediction intervals
 _SIGNIFICANCE = 0.05
@@ -56,53 +52,24 @@ class Quality:
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Fitted model, and metrics of a model that was fitted without the held-out rows."""
-
-    model: GeneLatencyModel
-    """Model fitted to all rows."""
-    held_out: Quality
-    """Metrics on the held-out rows."""
-    without_drift: Quality | None
-    """Metrics on the held-out rows divided by their drift factors; None if no drift was estimated."""
-    drift: Drift | None
-
-    def tables(self) -> dict[str, Quality]:
-        rows = {"held out": self.held_out}
-        return rows if self.without_drift is None else {**rows, "held out, drift divided out": self.without_drift}
-
-
-def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0) -> Fit:
-    """Evaluate a model on random held-out rows of ``data``, then fit it to all rows.
-
-    Drift is estimated if no reference was measured and the errors of neighbouring rows are correlated.
+def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0) -> tuple[GeneLatencyModel, Quality]:
+    """Fit a model to all rows of ``data``; also return its metrics on held-out rows, fitted to the other rows.
 
     Args:
         make: function that returns a new model for ``data.space`` and ``data.source``.
         holdout: fraction of the rows that is held out.
     """
     train, test = random_split(len(data), holdout, seed)
-    drifting = _is_drifting(data.take(train))
-    partial, factor = _fit(data.take(train), make, drifting)
-    held_out, options_percent = data.take(test), math.nan
+    partial = make().fit(data.inputs[train], data.latency_ms[train])
+    options_percent = math.nan
     if data.source == "rows":
         option_count = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
         options_percent = 100 * option_count / int(data.space.slots.sizes.sum())
-    predicted = partial.predict_inputs(held_out.inputs)
-    raw = quality(predicted, held_out.latency_ms, partial.interval, options_percent)
-    clean = None
-    if factor is not None:
-        latency_ms = held_out.latency_ms / factor.at(held_out.order)
-        clean = quality(predicted, latency_ms, partial.interval, options_percent)
-    model, factor = _fit(data, make, drifting)
-    model.info = {
-        **data.info,
-        "measurements": len(data),
-        "metrics": raw.to_dict(),
-        "metrics_without_drift": None if clean is None else clean.to_dict(),
-    }
-    return Fit(model, raw, clean, factor)
+    predicted = partial.predict_inputs(data.inputs[test])
+    metrics = quality(predicted, data.latency_ms[test], partial.interval, options_percent)
+    model = make().fit(data.inputs, data.latency_ms)
+    model.info = {**data.info, "measurements": len(data), "metrics": metrics.to_dict()}
+    return model, metrics
 
 
 def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
@@ -183,18 +150,3 @@ def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
             f" latency is guessed; {more}"
         )
     return warnings
-
-
-def _is_drifting(data: LatencyData) -> bool:
-    if data.referenced:
-        return False
-    predicted = LinearModel(data.space, data.source).fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
-    return autocorrelation((data.latency_ms / predicted)[np.argsort(data.order, kind="stable")]) > _DRIFTING
-
-
-def _fit(data: LatencyData, make: MakeModel, drifting: bool) -> tuple[GeneLatencyModel, Drift | None]:
-    if not drifting:
-        return make().fit(data.inputs, data.latency_ms), None
-    linear = functools.partial(LinearModel, data.space, data.source)
-    factor = estimate_drift(linear, data.inputs, data.latency_ms, data.order)
-    return make().fit(data.inputs, data.latency_ms / factor.at(data.order)), factor

@@ -41,7 +41,6 @@ class LinearModel(GeneLatencyModel):
         super().__init__(space, source, config)
         self.features = RowFeatures(space) if source == "rows" else SummaryFeatures(space)
         self._constant = 0.0
-        self._strength = 0.0
         self._linear: Floats = np.zeros(len(self.features.names))
         self._paired: Floats = np.zeros(len(self.features.pairs[0]))
 
@@ -51,7 +50,7 @@ class LinearModel(GeneLatencyModel):
         design = np.concatenate([features, features[:, first] * features[:, second]], axis=1)
         weights = 1 / latency_ms**2
         for _ in range(_ROUNDS):
-            constant, slopes, held_out, self._strength = ridge(design, latency_ms, weights)
+            constant, slopes, held_out = ridge(design, latency_ms, weights)
             predicted = np.maximum(constant + design @ slopes, self.floor_ms)
             weights = _huber(latency_ms / predicted - 1) / predicted**2
         self._constant = constant
@@ -69,17 +68,12 @@ class LinearModel(GeneLatencyModel):
         return np.maximum(out + self._constant, self.floor_ms)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        settings = {
-            "constant_ms": self._constant,
-            "ridge_strength": self._strength,
-            "features": self.features.names,
-        }
+        settings = {"constant_ms": self._constant, "features": self.features.names}
         return settings, {"linear": self._linear, "paired": self._paired}
 
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         self._linear, self._paired = arrays["linear"].astype(np.float64), arrays["paired"].astype(np.float64)
         self._constant = float(settings["constant_ms"])
-        self._strength = float(settings["ridge_strength"])
 
 
 class RowFeatures:
@@ -164,7 +158,7 @@ class SummaryFeatures:
         return out.T
 
 
-def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Floats, Floats, float]:
+def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
     """Fit a weighted ridge regression whose strength minimises the leave-one-out error.
 
     Args:
@@ -172,7 +166,7 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
         weights: ``(n,)`` weights of the squared errors.
 
     Returns:
-        Constant, slopes ``(P,)``, leave-one-out predictions ``(n,)``, and ridge strength.
+        Constant, slopes ``(P,)``, and leave-one-out predictions ``(n,)``.
     """
     weights = weights / weights.sum()
     middle, centre = weights @ design, float(weights @ target)
@@ -193,7 +187,7 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
     _, strength, error = best
     slopes = np.zeros(design.shape[1])
     slopes[used] = right.T @ (values / (values**2 + strength) * along) / deviation[used]
-    return centre - float(middle @ slopes), slopes, target - error / root, strength * len(target)
+    return centre - float(middle @ slopes), slopes, target - error / root
 
 
 def _huber(relative: Floats) -> Floats:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nas_core.checks import checked_seed
+from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.onnx.operators import CLASS_OF, CLASSES
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
     TRUSTED_SPREAD,
@@ -32,7 +32,6 @@ from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.predictor.mixture import calibration_factor
 from nas_core.predictor.progress import Losses
-from nas_core.predictor.statistics.regressions import mean_ridge
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
@@ -48,9 +47,11 @@ class GraphLatencyModel(LatencyModel):
     """Latency model of any network, for one machine and runtime."""
 
     by = "graph"
-    artifact: ClassVar[str] = NETWORK_LATENCY
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that the model needs: some of ``attributes``, ``shapes``, ``costs`` and ``static``."""
+
+    device: torch.device = torch.device("cpu")
+    """Torch device for fit and prediction; not saved."""
 
     def __init__(self, **settings: Any) -> None:
         self.check_settings(settings)
@@ -62,6 +63,15 @@ class GraphLatencyModel(LatencyModel):
         self.info: dict[str, Any] = {}
         """Provenance: ``networks``, ``families``, ``seed``, ``ranges`` of sizes, ``held_out`` metrics, and entries of
         the caller, such as ``machine`` and ``runtime``."""
+
+    def on(self, device: str) -> Self:
+        """Move the model to a device and return it. Models without torch stay on the CPU."""
+        self.device = usable_device(device)
+        self.move()
+        return self
+
+    def move(self) -> None:
+        """Move the fitted state to :attr:`device`."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
         """Fit the model to networks. A failed fit leaves the model unchanged.
@@ -96,8 +106,7 @@ class GraphLatencyModel(LatencyModel):
     def adapt(self, data: NetworkLatencies, machine: Mapping[str, Any]) -> Self:
         """Adapt the model to another machine, from networks measured there; ten small ones are enough.
 
-        A ridge regression fits a common factor, a factor for each class of operators and a power of the FLOPs. A failed
-        fit leaves the model unchanged.
+        Predictions are multiplied by one factor. A failed fit leaves the model unchanged.
 
         Args:
             machine: description of the machine, with ``device_name``.
@@ -109,12 +118,9 @@ class GraphLatencyModel(LatencyModel):
             raise DataError(f"got {len(data)} networks to adapt to, expected at least {LEAST_NETWORKS}; measure more")
         self.check(data.graphs)
         ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], LEAST_MS))
-        inputs = _factor_inputs(data.graphs)
-        weights, offset, left_out = mean_ridge(inputs, ratios)
-        limits = [inputs.min(0).tolist(), inputs.max(0).tolist()]
-        factors = {"common": offset, "weights": weights.tolist(), "limits": limits, "networks": len(data)}
+        left_out = (ratios.sum() - ratios) / (len(ratios) - 1)
         self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - left_out)))
-        self.info = {**self.info, "factors": factors, "machine": dict(machine)}
+        self.info = {**self.info, "factor": float(np.exp(ratios.mean())), "machine": dict(machine)}
         self.info["held_out"] = {
             "networks": len(data),
             "mape_percent": mape(np.exp(left_out), np.exp(ratios)),
@@ -136,8 +142,8 @@ class GraphLatencyModel(LatencyModel):
         self.check(data)
         self._warn_unseen(data)
         predicted, deviation = self.estimate(data)
-        if factors := self.info.get("factors"):
-            predicted, deviation = predicted * machine_factors(data, factors), None
+        if factor := self.info.get("factor"):
+            predicted, deviation = predicted * factor, None
         predicted = np.maximum(predicted, LEAST_MS)
         relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"]))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
@@ -148,9 +154,6 @@ class GraphLatencyModel(LatencyModel):
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
         return "; ".join(sizes_out_of_range(graphs, ranges).values())
-
-    def described(self) -> dict[str, Any]:
-        return asdict(self.config)
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
@@ -188,26 +191,26 @@ class GraphLatencyModel(LatencyModel):
     def save(self, path: str | Path) -> None:
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit before save")
-        write_artifact(path, self.artifact, *self.contents())
-
-    def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return {"model": self.name, "settings": asdict(self.config), **self._header()}, self.tensors()
+        write_artifact(path, NETWORK_LATENCY, self.header(), self.tensors())
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Create a fitted model from the result of :meth:`contents`."""
-        about = about_of(header) or {}
-        model = cls(**about["settings"])
-        model._restore_header(about)
+        """Create a fitted model from the results of :meth:`header` and :meth:`tensors`."""
+        model = cls(**header["settings"])
+        model.known = frozenset(int(op) for op in header["known"])
+        model.relative_spread, model.info = float(header["relative_spread"]), dict(header["info"])
         model.restore(header, tensors)
         return model
 
-    def _header(self) -> dict[str, Any]:
-        return {"known": sorted(self.known), "relative_spread": self.relative_spread, "info": self.info}
-
-    def _restore_header(self, header: Mapping[str, Any]) -> None:
-        self.known = frozenset(int(op) for op in header["known"])
-        self.relative_spread, self.info = float(header["relative_spread"]), dict(header["info"])
+    def header(self) -> dict[str, Any]:
+        """Return the name, settings and JSON values of the fitted model."""
+        return {
+            "model": self.name,
+            "settings": asdict(self.config),
+            "known": sorted(self.known),
+            "relative_spread": self.relative_spread,
+            "info": self.info,
+        }
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -215,40 +218,7 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Set the fitted parameters to a result of :meth:`tensors`; ``header`` is that of the model file."""
-
-
-FLOPS_PER_ELEMENT = 20.0  # FLOPs that class_shares counts like an access to one element of memory
-
-
-def class_shares(graphs: Graphs) -> Floats:
-    """Return the fraction ``(G, C)`` of C classes of operators in FLOPs and memory access of each network."""
-    if graphs.costs is None:
-        raise GraphError("graphs have no costs, which adapting a latency model needs; read them by read_onnx")
-    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    costs = graphs.costs.astype(np.float64)
-    work = costs[:, 0] / FLOPS_PER_ELEMENT + costs[:, 2]
-    sums = np.bincount(network * CLASSES + CLASS_OF[graphs.ops], work, len(graphs) * CLASSES).reshape(-1, CLASSES)
-    return np.asarray(sums / np.maximum(sums.sum(1, keepdims=True), 1e-9))
-
-
-def _factor_inputs(graphs: Graphs) -> Floats:
-    """Return the class shares and, on a similar scale, the logarithm of FLOPs ``(G, C + 1)`` of each network."""
-    shares = class_shares(graphs)
-    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    flops = np.bincount(network, np.asarray(graphs.costs)[:, 0], len(graphs))
-    return np.column_stack([shares, np.log(np.maximum(flops, 1)) / 10])
-
-
-def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
-    """Return the factors ``(G,)`` of predictions after :meth:`GraphLatencyModel.adapt`.
-
-    Args:
-        factors: logarithm of the ``common`` factor, ``weights`` ``(C + 1,)`` of the inputs, and their measured
-            ``limits``, to which inputs are clipped.
-    """
-    inputs = np.clip(_factor_inputs(graphs), *factors["limits"])
-    return np.asarray(np.exp(inputs @ np.asarray(factors["weights"]) + float(factors["common"])))
+        """Set the fitted parameters to a result of :meth:`tensors`; ``header`` is the result of :meth:`header`."""
 
 
 def train_batches(
@@ -280,10 +250,3 @@ def train_batches(
             losses.add(loss.detach())
     if not math.isfinite(float(loss.detach())):
         raise ConfigError(f"latency model {name!r} diverged with lr {config.lr:g}; give a smaller lr")
-
-
-def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the part of a file's header that describes a latency model of networks; None if there is none."""
-    info = header.get("info")
-    about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
-    return about if isinstance(about, dict) else None

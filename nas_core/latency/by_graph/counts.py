@@ -1,4 +1,4 @@
-"""Latency models that are linear in costs: FLOPs, or the costs of each type of operator."""
+"""Latency model that is linear in the costs of each type of operator."""
 
 from __future__ import annotations
 
@@ -14,41 +14,9 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
-
-
-class FlopsModel(GraphLatencyModel):
-    """Linear function of FLOPs: a time per GFLOP, and a constant."""
-
-    name = "flops"
-    reads: ClassVar[tuple[str, ...]] = ("static",)
-
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**settings)
-        self.weights = np.zeros(0)
-        """``(F,)`` ms per unit of each cost, then the constant."""
-
-    def _costs(self, graphs: Graphs) -> Floats:
-        assert graphs.static is not None
-        return graphs.static[:, [1]].astype(np.float64)
-
-    def _weights_of(self, costs: Floats, latency_ms: Floats) -> Floats:
-        inputs = np.hstack([costs, np.ones((len(costs), 1))])
-        return _nnls(inputs / latency_ms[:, None], np.ones(len(latency_ms)))
-
-    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        self.weights = self._weights_of(self._costs(data.graphs), data.latency_ms)
-
-    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        return np.hstack([self._costs(graphs), np.ones((len(graphs), 1))]) @ self.weights, None
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"weights": torch.from_numpy(self.weights)}
-
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self.weights = tensors["weights"].numpy().astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -62,22 +30,30 @@ class CountsConfig:
         check_fields(self, "prices of operators", {"shrinkage": Range(0)})
 
 
-class CountsModel(FlopsModel):
+class CountsModel(GraphLatencyModel):
     """Sum over operators; each operator type has a time per operator, GFLOP and memory access.
 
     A rare operator type costs about the average of all types.
     """
 
     name = "counts"
-    reads = ("costs",)
+    reads: ClassVar[tuple[str, ...]] = ("costs",)
     config_class = CountsConfig
     config: CountsConfig
+    _prices: Floats
+    """Result of :func:`shrunk_prices`."""
 
-    def _costs(self, graphs: Graphs) -> Floats:
-        return costs_by_kind(graphs)
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        self._prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
 
-    def _weights_of(self, costs: Floats, latency_ms: Floats) -> Floats:
-        return shrunk_prices(costs, latency_ms, self.config.shrinkage)
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        return priced_ms(graphs, self._prices), None
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"weights": torch.from_numpy(self._prices)}
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self._prices = tensors["weights"].numpy().astype(np.float64)
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:
@@ -108,6 +84,11 @@ def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
     size = np.repeat((totals / targets[:, None]).mean(0), counts)
     drawn = np.sqrt(shrinkage) * np.diag(size)
     return _nnls(np.vstack([inputs / targets[:, None], drawn]), np.concatenate([np.ones(len(targets)), drawn @ shared]))
+
+
+def priced_ms(graphs: Graphs, prices: Floats) -> Floats:
+    """Return latencies in ms ``(G,)`` for the result of :func:`shrunk_prices`."""
+    return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], LEAST_MS))
 
 
 def _nnls(matrix: Floats, target: Floats) -> Floats:

@@ -95,7 +95,7 @@ class NetworkLatencies:
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last fraction ``share`` of each family, as in NNLQP's split."""
+    """Return a mask ``(G,)`` of the last fraction ``share`` of each family."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):

@@ -47,9 +47,6 @@ class EnsembleModel(GraphLatencyModel):
         changes = {"epochs": self.config.epochs} if self.config.epochs else {}
         return tuple(cls(**changes) for cls in self.member_classes)
 
-    def described(self) -> dict[str, Any]:
-        return {**super().described(), "members": {member.name: member.described() for member in self.members}}
-
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         self.members = tuple(
             member.on(str(self.device)).fit(data, seed=seed, progress=progress) for member in self._new_members()
@@ -64,14 +61,12 @@ class EnsembleModel(GraphLatencyModel):
         predicted = np.asarray(np.exp(logs.mean(0)))
         return predicted, predicted * logs.std(0, ddof=1)
 
-    def _header(self) -> dict[str, Any]:
-        return {**super()._header(), "members": [member.contents()[0] for member in self.members]}
+    def header(self) -> dict[str, Any]:
+        return {**super().header(), "members": [member.header() for member in self.members]}
 
     def tensors(self) -> dict[str, Tensor]:
         return {
-            f"{i}.{name}": tensor
-            for i, member in enumerate(self.members)
-            for name, tensor in member.contents()[1].items()
+            f"{i}.{name}": tensor for i, member in enumerate(self.members) for name, tensor in member.tensors().items()
         }
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.graph.graphs import spans
-from nas_core.graph.onnx.corrected import ATTRIBUTES
-from nas_core.graph.onnx.operators import CLASS_OF, CLASSES, CORRECTED, KINDS
+from nas_core.graph.onnx.encoding import ATTRIBUTES
+from nas_core.graph.onnx.operators import CLASS_OF, CLASSES, KIND_NAMES, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
@@ -27,7 +27,7 @@ from nas_core.random_streams import own_streams
 
 _GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
 _KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
-_CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))
+_CONVOLUTIONS = tuple(KIND_NAMES.index(name) for name in ("conv", "conv_transpose"))
 SURROUNDINGS = 2 * CLASSES  # columns of Kernels.neighbours
 _MULTIPLE = 8
 NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5  # columns of Kernels.numbers
@@ -41,7 +41,7 @@ _RANGES = {
     "most_off": Range(0, without=(0,)),
     "share_of_whole": Range(0, 1),
 }
-_MATRIX = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
+_MATRIX = tuple(KIND_NAMES.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
 _RIDGE = 1e-2
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.operators import KIND_NAMES
 
 Ranges = dict[str, list[float]]
 """Minimum and maximum of each size of the training networks."""
@@ -40,7 +40,7 @@ _FARTHEST = math.log(1000.0)
 
 
 def unseen_operations(graphs: Graphs, known: frozenset[int]) -> dict[int, str]:
-    return {op: CORRECTED[op] for op in sorted(set(np.unique(graphs.ops).tolist()) - known)}
+    return {op: KIND_NAMES[op] for op in sorted(set(np.unique(graphs.ops).tolist()) - known)}
 
 
 def ranges_of(graphs: Graphs) -> Ranges:
@@ -99,8 +99,8 @@ def _positions(graphs: Graphs) -> NDArray[np.float64]:
     deep = shapes[:, 3] > 0
     square = ~deep & (shapes[:, 1] > 0) & (shapes[:, 1] == shapes[:, 2])  # heads merged with the batch
     softmax = np.where(deep, shapes[:, 3], np.where(square, shapes[:, 2], np.nan))
-    positions = np.where(graphs.ops == CORRECTED.index("softmax"), softmax, np.nan)
-    fused = graphs.ops == CORRECTED.index("attention")
+    positions = np.where(graphs.ops == KIND_NAMES.index("softmax"), softmax, np.nan)
+    fused = graphs.ops == KIND_NAMES.index("attention")
     positions[fused] = np.where(deep, shapes[:, 2], shapes[:, 1])[fused]
     most = np.full(len(graphs), -np.inf)
     np.fmax.at(most, np.repeat(np.arange(len(graphs)), graphs.sizes), positions)

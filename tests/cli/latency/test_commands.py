@@ -73,12 +73,3 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
     assert (workload["source_vocab"], workload["target_vocab"]) == (50, 30)
     monkeypatch.setattr(host, "each_host", lambda: iter([("gone", MissingHostError("pip install it"))]))
     assert "pip install it" in run(capsys, *command, tmp_path / "bin")[2]
-
-
-def test_mlp_model(measured, tmp_path, capsys):
-    small = ["--set", "hidden=8", "--set", "layers=1", "--set", "steps=20"]
-    code, _, err = run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.npz", "--model", "mlp", *small)
-    assert code == 0 and "warning: the metrics come from only 5 measurements" in err
-    assert all(line.startswith("warning: ") for line in err.splitlines())
-    model = load_latency_model(tmp_path / "m.npz")
-    assert (model.name, model.config.hidden, model.config.steps) == ("mlp", 8, 20)

@@ -50,7 +50,7 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(networks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    options = ["--data", str(networks), "--model", "flops", "--runtime", "onnxruntime", "--out", str(path)]
+    options = ["--data", str(networks), "--model", "counts", "--runtime", "onnxruntime", "--out", str(path)]
     assert main(["latency", "train", *options]) == 0
     return path
 
@@ -74,7 +74,7 @@ def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_pa
 
 def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.safetensors"
-    code, out, _ = run(capsys, "train", "--data", networks, "--model", "flops", "--out", path, "--all")
+    code, out, _ = run(capsys, "train", "--data", networks, "--model", "counts", "--out", path, "--all")
     assert code == 0 and "fitted again on all 60" in out
     part, full = load_latency_model(trained, "graph"), load_latency_model(path, "graph")
     assert full.info["networks"] == 60 and full.info["held_out"] == part.info["held_out"]
@@ -95,7 +95,7 @@ def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) ->
     expected = predict_networks([onnx_file], model)[0].latency_ms
     code, out, err = run(capsys, "predict", onnx_file, "--model", trained)
     assert code == 0 and float(out.splitlines()[-1].split()[1]) == pytest.approx(expected, rel=0.01)
-    assert "flops model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
+    assert "counts model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
     for suffix in ("jsonl", "csv"):
         path = tmp_path / f"p.{suffix}"
         code, out, _ = run(capsys, "predict", onnx_file, onnx_file, "--model", trained, "--batch", 2, "--out", path)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nas_core.graph import GraphError
-from nas_core.graph.onnx.corrected import ATTRIBUTES
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.encoding import ATTRIBUTES
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.contracts.graph_reader import GraphReaderContract
 from tests.graph.onnx.models import model, node, onnx, residual, shuffled
@@ -61,7 +61,7 @@ def test_a_residual_network_is_the_graph_it_looks_like() -> None:
     where = {tensor: place for place, tensor in enumerate(read.tensors)}
     assert [where["stem_relu"], where["sum"]] in read.graph.edges.tolist()
     assert len(read.graph.edges) == 9, "weights are no nodes"
-    names = [CORRECTED[op] for op in read.graph.ops]
+    names = [KIND_NAMES[op] for op in read.graph.ops]
     assert names == ["input", "conv", "relu", "conv", "conv", "add", "global_pool", "reshape", "gemm"]
 
 
@@ -90,11 +90,10 @@ def test_shapes_of_more_than_four_dimensions_keep_their_elements() -> None:
 
 
 @pytest.mark.parametrize("rename", [False, True])
-@pytest.mark.parametrize("features", ["corrected", "released"])
-def test_order_and_names_in_the_file_change_nothing(features: str, rename: bool) -> None:
-    plain = onnx_graph(branches(), features=features)
+def test_order_and_names_in_the_file_change_nothing(rename: bool) -> None:
+    plain = onnx_graph(branches())
     for seed in range(6):
-        assert onnx_graph(shuffled(branches(), seed, rename), features=features) == plain
+        assert onnx_graph(shuffled(branches(), seed, rename)) == plain
 
 
 def branches() -> Any:
@@ -142,9 +141,8 @@ def test_files_without_weights_are_the_same_network() -> None:
     del bare.graph.initializer[:]
     for name, dims in taken.items():
         bare.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims))
-    for features in ("corrected", "released"):
-        full, without = read_onnx(residual(), features=features), read_onnx(bare, features=features, batch=1)
-        assert without.graph == full.graph and without.params.tolist() == full.params.tolist()
+    full, without = read_onnx(residual()), read_onnx(bare, batch=1)
+    assert without.graph == full.graph and without.params.tolist() == full.params.tolist()
 
 
 def test_files_with_weights_are_read_and_damaged_ones_rejected(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError
-from nas_core.graph.onnx.reader import FEATURES, onnx_graph, read_onnx
+from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.graph.onnx.models import model, node, onnx, residual
 
 pytestmark = pytest.mark.onnx
@@ -78,7 +78,6 @@ def one(operator: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...
     return onnx_model
 
 
-@pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize(
     "made",
     [
@@ -89,9 +88,9 @@ def one(operator: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...
     ],
     ids=("Add", "MatMul", "Gemm", "Conv"),
 )
-def test_what_no_runtime_could_compute_is_refused(made: Any, features: str) -> None:
+def test_what_no_runtime_could_compute_is_refused(made: Any) -> None:
     with pytest.raises(GraphError, match=r"has inputs of incompatible shapes \(.*\) and \(.*\); give"):
-        read_onnx(made, features=features, warn=False)
+        read_onnx(made, warn=False)
 
 
 def bound(**settings: Any) -> Callable[[], Graph]:
@@ -114,7 +113,6 @@ def network(*nodes: tuple[str, list[str], list[str]], **constants: Any) -> Calla
         (bound(shapes={"x": (1, 2, 4), "z": (2, 2, 4)}), ConfigError, "1 and 2"),
         (bound(shapes=(1, 2, 4)), ConfigError, "tuple"),
         (bound(batch=True), ConfigError, "True"),
-        (lambda: read_onnx(residual(), features="best"), UnknownChoiceError, "'best'"),
         (lambda: onnx_graph(7), GraphError, "int"),
         (lambda: onnx_graph(b""), GraphError, "not a complete ONNX model"),
         (lambda: onnx_graph("absent.onnx"), DataError, "absent.onnx"),

@@ -11,13 +11,11 @@ from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import get_space
 
 
-def made(count, drifting=False, referenced=False, seed=0):
+def made(count, seed=0):
     space, rng = get_space("hat_small"), np.random.default_rng(seed)
     rows = space.sample_rows(rng, count)
     latency = (5 + 2.0 * (rows >= 0).sum(1)) * np.exp(rng.normal(size=count) * 0.01)
-    if drifting:
-        latency *= np.where((np.arange(count) // 60) % 2, 1.4, 1.0)
-    return LatencyData(space, "rows", rows, latency, np.arange(count, dtype=float), referenced)
+    return LatencyData(space, "rows", rows, latency)
 
 
 def linear():
@@ -28,23 +26,17 @@ def test_held_out_rows_are_not_learned():
     data = made(80)
     spoilt = data.latency_ms.copy()
     spoilt[random_split(80, 0.2, 0)[1]] *= 3
-    fitted = fit(LatencyData(data.space, "rows", data.inputs, spoilt, data.order, True), linear)
-    assert fitted.held_out.mape_percent == pytest.approx(200 / 3, abs=2)
-    assert fitted.held_out.coverage_percent == 0
-
-
-def test_drift_is_estimated_only_without_a_reference():
-    assert fit(made(300, drifting=True), linear).without_drift.mape_percent < 3
-    assert fit(made(300), linear).without_drift is None
-    assert fit(made(300, drifting=True, referenced=True), linear).without_drift is None
+    held_out = fit(LatencyData(data.space, "rows", data.inputs, spoilt), linear)[1]
+    assert held_out.mape_percent == pytest.approx(200 / 3, abs=2)
+    assert held_out.coverage_percent == 0
 
 
 def test_quality_is_kept_with_the_model_and_compared_with_other_measurements():
-    fitted = fit(made(80), linear)
-    assert fitted.model.info["measurements"] == 80
-    assert fitted.model.info["metrics"]["mape_percent"] == fitted.held_out.mape_percent < 2
-    assert fitted.held_out.options_percent == 100
-    assert evaluate(fitted.model, made(50, seed=1)).mape_percent < 2
+    model, held_out = fit(made(80), linear)
+    assert model.info["measurements"] == 80
+    assert model.info["metrics"]["mape_percent"] == held_out.mape_percent < 2
+    assert held_out.options_percent == 100
+    assert evaluate(model, made(50, seed=1)).mape_percent < 2
 
 
 def test_quality_by_hand():

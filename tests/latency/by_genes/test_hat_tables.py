@@ -38,7 +38,7 @@ def test_averages_are_the_summary_encoding(table):
     data = load_latency_data(path)
     np.testing.assert_allclose(data.inputs, space.encode(architectures, "summary"), rtol=1e-6)
     np.testing.assert_allclose(data.latency_ms, latency)
-    assert data.space == space and data.source == "summary" and not data.referenced
+    assert data.space == space and data.source == "summary"
 
 
 def held_out(name):
@@ -46,17 +46,17 @@ def held_out(name):
         pytest.skip(reason)
     data = hat_table(name, get_space("hat_wmt14_en_de"))
     assert len(data) == 2000
-    return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed) for seed in SEEDS]
+    return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed)[1] for seed in SEEDS]
 
 
 def test_published_raspberry_pi_table():
-    fits = held_out("wmt14enfr_cpu_raspberrypi")
-    assert np.mean([f.held_out.mape_percent for f in fits]) <= 1.0
-    assert np.mean([f.held_out.kendall_tau for f in fits]) >= 0.965
-    assert 80 <= np.mean([f.held_out.coverage_percent for f in fits]) <= 97
+    metrics = held_out("wmt14enfr_cpu_raspberrypi")
+    assert np.mean([m.mape_percent for m in metrics]) <= 1.0
+    assert np.mean([m.kendall_tau for m in metrics]) >= 0.965
+    assert 80 <= np.mean([m.coverage_percent for m in metrics]) <= 97
 
 
-def test_published_titan_xp_table_with_drift_divided_out():
-    fits = held_out("wmt14ende_gpu_titanxp")
-    assert np.mean([f.without_drift.mape_percent for f in fits]) <= 2.0
-    assert np.mean([f.without_drift.r2 for f in fits]) >= 0.995
+def test_published_titan_xp_table():
+    metrics = held_out("wmt14ende_gpu_titanxp")
+    assert np.mean([m.mape_percent for m in metrics]) <= 6.0
+    assert np.mean([m.r2 for m in metrics]) >= 0.94

@@ -96,7 +96,7 @@ def test_leave_one_out_is_a_fit_without_the_row():
     rng = np.random.default_rng(3)
     design, weights = rng.normal(size=(20, 4)), rng.uniform(0.5, 2, 20)
     target = design @ rng.normal(size=4) + 5 + rng.normal(size=20) * 0.3
-    constant, slopes, held_out, _ = ridge(design, target, weights)
+    constant, slopes, held_out = ridge(design, target, weights)
     weighted = np.sqrt(weights)[:, None]
     full = np.concatenate([np.ones((20, 1)), design], axis=1)
     least = np.linalg.lstsq(full * weighted, target * weighted[:, 0], rcond=None)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nas_core.graph import Graph, Graphs
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.latency.by_graph.kernel_sum import (
     NUMBERS,
     SURROUNDINGS,
@@ -14,7 +14,7 @@ from nas_core.latency.by_graph.kernel_sum import (
 )
 from tests.latency.by_graph.toy import batched, toy_networks
 
-CONV, RELU, RESHAPE = (CORRECTED.index(name) for name in ("conv", "relu", "reshape"))
+CONV, RELU, RESHAPE = (KIND_NAMES.index(name) for name in ("conv", "relu", "reshape"))
 DEPTHWISE, GROUPED, ONE = (0, 3, 3, 1, 2, 1, 16, 1), (0, 3, 3, 1, 2, 1, 4, 4), (0, 1, 1, 1, 0, 1, 1, 16)
 SMALL = {"width": 8, "epochs": 10, "batch_size": 8, "members": 2}
 

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from nas_core.graph import Graph, Graphs
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.latency.by_graph.unseen import extrapolation_spread, ranges_of, sizes_out_of_range
 
 BATCH, SIZE, LENGTH = 0.15, 0.15, 0.35
 """Relative spread for each factor e beyond."""
-SOFTMAX, ATTENTION, MATMUL = (CORRECTED.index(name) for name in ("softmax", "attention", "matmul"))
+SOFTMAX, ATTENTION, MATMUL = (KIND_NAMES.index(name) for name in ("softmax", "attention", "matmul"))
 
 
 def network(
     batch: float = 1, gflops: float = 1, params_m: float = 10, access_m: float = 20, **shapes: list[int]
 ) -> Graph:
     """A matrix product behind operators of those kinds and output shapes."""
-    kinds = [*(CORRECTED.index(name) for name in shapes), MATMUL]
+    kinds = [*(KIND_NAMES.index(name) for name in shapes), MATMUL]
     return Graph(
         kinds,
         [],

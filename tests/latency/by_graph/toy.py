@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nas_core.graph import Graph, Graphs
-from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 
-CONV, RELU, ADD, MATMUL = (CORRECTED.index(name) for name in ("conv", "relu", "add", "matmul"))
+CONV, RELU, ADD, MATMUL = (KIND_NAMES.index(name) for name in ("conv", "relu", "add", "matmul"))
 MS_PER_GFLOP = {CONV: 20.0, MATMUL: 8.0}
 
 

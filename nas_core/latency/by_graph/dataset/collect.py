@@ -295,8 +295,6 @@ class LoadedNetwork:
                 "visits": relative.tolist(),
                 "at_a_time": times,
             }
-            if states := [visit.clock_state for visit in visits if visit.clock_state]:
-                measured[name]["clock_states"] = states
         return {**self._costs, "measured": measured}
 
 

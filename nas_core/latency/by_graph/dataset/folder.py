@@ -1,9 +1,4 @@
-"""Folders of measured networks with ONNX files without weights, and the NNLQP data set.
-
-NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. The columns of the table
-are id, ONNX file, batch size, latency in ms, family, platform, and, in ``gt_stage.txt`` of NAR-Former V2, train or
-test. With ``gt.txt``, the last tenth of each family is the test set.
-"""
+"""Folders of measured networks with ONNX files without weights."""
 
 from __future__ import annotations
 
@@ -13,28 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import read_bytes
 from nas_core.files.writing import make_folder, write_atomic
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.reader import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
 AGAIN = "again.jsonl"
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
-
-TABLES = ("gt_stage.txt", "gt.txt")
-"""Names of NNLQP's table, in order of preference."""
-_WITH_STAGE = 7  # number of cells in a row with train or test
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +36,7 @@ class NetworkSet:
     (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (counts of unknown
     operators) and ``measured``. ``measured`` has for each runtime ``corrected_ms`` (corrected for changes of machine
     speed), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms``, ``relative`` (latency / reference), ``visits``
-    (``relative`` of each measurement), ``at_a_time`` (passes timed together; times are of one pass) and
-    ``clock_states``.
+    (``relative`` of each measurement) and ``at_a_time`` (passes timed together; times are of one pass).
     """
 
     path: Path
@@ -115,13 +103,6 @@ class NetworkSet:
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
 
-    def clock_warning(self) -> str | None:
-        return clock_warning(self.clock_states())
-
-    def clock_states(self) -> list[dict[str, Any]]:
-        times = [runtime for row in self.rows for runtime in (row.get("measured") or {}).values()]
-        return [state for runtime in times for state in runtime.get("clock_states") or ()]
-
     def measured(self, runtime: str) -> list[dict[str, Any]]:
         """Return the rows without ``error``; raise a ConfigError if nothing was measured in the runtime."""
         if runtime not in self.reference_ms:
@@ -163,7 +144,7 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
             cached = NetworkLatencies.load(cache)
             if cached.names.tolist() == names:
                 return replace(cached, latency_ms=latency_ms, skipped=tuple(skipped))
-    graphs, unread = _read_graphs(folder, [(name, dataset.onnx_path(name), None) for name in names])
+    graphs, unread = _read_graphs(dataset, names)
     kept = list(graphs)
     families = [rows[index]["family"] for index in kept]
     networks = NetworkLatencies(
@@ -180,20 +161,14 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
     return networks
 
 
-def _read_graphs(
-    folder: str | Path, files: Sequence[tuple[str, Path, int | None]]
-) -> tuple[dict[int, Graph], list[tuple[str, str]]]:
-    """Return the graphs of ONNX files by index, and the names of unreadable files with the reasons.
-
-    Args:
-        files: name, path and batch size of each file; None: the batch size in the file.
-    """
+def _read_graphs(dataset: NetworkSet, names: Sequence[str]) -> tuple[dict[int, Graph], list[tuple[str, str]]]:
+    """Return the graphs of networks by index, and the names of unreadable networks with the reasons."""
     graphs: dict[int, Graph] = {}
     skipped: list[tuple[str, str]] = []
     unknown: Counter[str] = Counter()
-    for index, (name, path, batch) in enumerate(files):
+    for index, name in enumerate(names):
         try:
-            network = read_onnx(path, batch=batch, warn=False)
+            network = read_onnx(dataset.onnx_path(name), warn=False)
         except MissingHostError:
             raise
         except NasExtError as error:
@@ -202,12 +177,12 @@ def _read_graphs(
             graphs[index] = network.graph
             unknown.update(network.unknown)
     if not graphs:
-        raise DataError(f"none of the {len(files)} networks of {folder} can be read; the first: {skipped[0][1]}")
+        raise DataError(f"none of the {len(names)} networks of {dataset.path} can be read; the first: {skipped[0][1]}")
     if skipped:
         first = skipped[0][1]
-        _log.warning("%s: %d of %d networks are skipped; the first: %s", folder, len(skipped), len(files), first)
+        _log.warning("%s: %d of %d networks are skipped; the first: %s", dataset.path, len(skipped), len(names), first)
     if unknown:
-        _log.warning("%s", describe_unknown(str(folder), unknown))
+        _log.warning("%s", describe_unknown(str(dataset.path), unknown))
     return graphs, skipped
 
 
@@ -215,18 +190,16 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     """Load measured networks.
 
     Args:
-        path: folder of ``nas-ext latency dataset``, folder of NNLQP, or .npz file of :meth:`NetworkLatencies.save`.
+        path: folder of ``nas-ext latency dataset``, or .npz file of :meth:`NetworkLatencies.save`.
         runtime: runtime of the latencies, if the folder has several.
     """
     source = Path(path)
     if (source / JOURNAL).exists():
         return read_dataset(source, runtime)
-    if any((source / table).exists() for table in TABLES):
-        return read_nnlqp(source)
     if source.is_dir() or (source.exists() and source.suffix != ".npz"):
         raise DataError(
-            f"{path} holds no networks; expected a folder of 'nas-ext latency dataset' ({JOURNAL}), of NNLQP"
-            f" ({' or '.join(TABLES)}), or an .npz file of network latencies"
+            f"{path} holds no networks; expected a folder of 'nas-ext latency dataset' ({JOURNAL}), or an .npz file of"
+            " network latencies"
         )
     return NetworkLatencies.load(source)
 
@@ -234,51 +207,3 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
 def measured_on(path: str | Path) -> dict[str, Any] | None:
     """Return the description of the machine of a folder of ``nas-ext latency dataset``; None for other data."""
     return NetworkSet.read(path).machine if (Path(path) / JOURNAL).exists() else None
-
-
-class NnlqpRow(NamedTuple):
-    """Row of NNLQP's table."""
-
-    path: str
-    """Path of the ONNX file, relative to the folder."""
-    batch: int
-    latency_ms: float
-    family: str
-    held_out: bool
-
-
-def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
-    """Read NNLQP's table ``gt.txt`` or ``gt_stage.txt``."""
-    lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
-    cells = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
-    if not cells:
-        raise DataError(f"{path} is empty; expected rows of id, ONNX file, batch, latency, family, platform")
-    rows = []
-    for number, row in cells.items():
-        try:
-            rows.append(NnlqpRow(row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
-        except (IndexError, ValueError):
-            raise DataError(
-                f"{path}, line {number} is {' '.join(row)[:80]!r}; expected id, ONNX file, batch, latency, family,"
-                " platform, and optionally train or test"
-            ) from None
-    if all(len(row) == _WITH_STAGE for row in cells.values()):
-        return rows
-    last = last_of_each([row.family for row in rows])
-    return [row._replace(held_out=bool(held_out)) for row, held_out in zip(rows, last, strict=True)]
-
-
-def read_nnlqp(folder: str | Path) -> NetworkLatencies:
-    """Read the graphs and latencies of NNLQP, which takes minutes. Networks that cannot be read are skipped."""
-    root = Path(folder)
-    rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))
-    graphs, skipped = _read_graphs(folder, [(row.path, root / row.path, row.batch) for row in rows])
-    read = [rows[index] for index in graphs]
-    return NetworkLatencies(
-        Graphs.of(list(graphs.values())),
-        np.array([row.latency_ms for row in read]),
-        np.array([row.family for row in read]),
-        np.array([row.path for row in read]),
-        np.array([row.held_out for row in read]),
-        tuple(skipped),
-    )

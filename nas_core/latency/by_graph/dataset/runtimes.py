@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from nas_core.device import device_index
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency.by_graph.dataset.export import input_names, outputs_of
-from nas_core.latency.cuda_graphs import recorded
 from nas_core.latency.protocol import TimingConfig, timed_conditions
 from nas_core.optional import require
 from nas_core.precision import half_type
@@ -28,7 +27,6 @@ class NetworkWorkload:
     Args:
         run: function that runs one pass.
         outputs: function that runs one pass and returns the outputs.
-        conditions: precision, and True if CUDA graphs are used.
         modules: modules that must be in evaluation mode.
     """
 
@@ -39,14 +37,16 @@ class NetworkWorkload:
         self,
         run: Callable[[], Any],
         outputs: Callable[[], list[NDArray[np.float32]]],
-        conditions: tuple[str, bool],
         modules: Sequence[nn.Module] = (),
     ) -> None:
-        self.run, self.outputs, self.conditions, self.modules = run, outputs, conditions, modules
+        self.run, self.outputs, self.modules = run, outputs, modules
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
         return {"network": self._passes}
+
+    def convert(self, dtype: torch.dtype) -> None:
+        """Do nothing: :func:`torch_workload` sets the precision."""
 
     def _passes(self) -> None:
         for _ in range(self.at_a_time):
@@ -58,15 +58,12 @@ def torch_workload(network: nn.Module, inputs: Sequence[Tensor], timing: TimingC
     half = half_type(timing.precision)
     network.to(timing.device, half)
     run = functools.partial(network, *(x.to(timing.device, half if x.is_floating_point() else None) for x in inputs))
-    if timing.cuda_graphs:
-        with timed_conditions(timing):
-            run = recorded({"network": run}, timing.device)["network"]  # type: ignore[assignment]
 
     def outputs() -> list[NDArray[np.float32]]:
         with timed_conditions(timing):
             return [output.float().cpu().numpy() for output in outputs_of(run())]
 
-    return NetworkWorkload(run, outputs, (timing.precision, timing.cuda_graphs), [network])
+    return NetworkWorkload(run, outputs, [network])
 
 
 def onnx_workload(content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> NetworkWorkload:
@@ -101,7 +98,7 @@ def onnx_workload(content: bytes, inputs: Sequence[Tensor], timing: TimingConfig
         run()
         return [output.astype(np.float32) for output in binding.copy_outputs_to_cpu()]
 
-    return NetworkWorkload(run, outputs, (timing.precision, False))
+    return NetworkWorkload(run, outputs)
 
 
 def workload(
@@ -125,10 +122,9 @@ def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, A
             raise unknown_choice("runtime", name, RUNTIMES)
     if "onnxruntime" not in runtimes:
         return {}
-    if half_type(timing.precision) is not None or timing.cuda_graphs or timing.clock == "device":
+    if half_type(timing.precision) is not None or timing.clock == "device":
         raise ConfigError(
-            f"onnxruntime does not support precision {timing.precision} with clock {timing.clock}"
-            f"{' and cuda_graphs' * timing.cuda_graphs}; give precision fp32 or tf32 and clock wall or cpu without"
-            " cuda_graphs, or --set runtimes=torch"
+            f"onnxruntime does not support precision {timing.precision} with clock {timing.clock}; give precision fp32"
+            " or tf32 and clock wall or cpu, or --set runtimes=torch"
         )
     return {"onnxruntime": str(require("onnxruntime", "measuring in onnxruntime", "onnx").__version__)}
