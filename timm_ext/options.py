@@ -73,14 +73,6 @@ class TrainConfig:
     """weight w of the loss against the teacher's probabilities; the loss against labels has weight 1 - w"""
     distill_temperature: float = 1.0
     """temperature of the logits of teacher and student"""
-    distill_hidden: float = 0.0
-    """weight of the difference from the feed-forward inputs of a teacher of timm_ext"""
-    distill_attention: float = 0.0
-    """weight of the difference from the attention outputs of a teacher of timm_ext"""
-    teacher_cache: str = ""
-    """folder in which the teacher's probabilities are cached"""
-    teacher_top_k: int = 0
-    """number of classes stored in --teacher-cache, the most probable ones; 0: all"""
     valid_random: int = 2
     """number of validated random subnets, in addition to the smallest and the largest"""
     epochs: int = 30
@@ -208,38 +200,14 @@ class TrainConfig:
             (self.mixup or self.cutmix) and size % 2,
             (f"--batch-size is {size}; expected an even number with --mixup or --cutmix"),
         )
-        names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
-        option, largest = flag(self.changed(names)), self.teacher == LARGEST
+        option = flag(self.changed(("distill_weight", "distill_temperature")))
         yield (
             option and not self.teacher,
             f"{option} is given without --teacher; give a trained network as --teacher, or leave {option} out",
         )
         yield (
-            largest and self.sampling != "sandwich",
+            self.teacher == LARGEST and self.sampling != "sandwich",
             ("--teacher largest needs the largest subnet in each update; give --sampling sandwich"),
-        )
-        layers = self.distill_hidden or self.distill_attention
-        yield (
-            self.teacher_cache and (largest or layers),
-            (
-                "--teacher-cache stores probabilities of a frozen teacher; leave it out with --teacher largest,"
-                " --distill-hidden or --distill-attention"
-            ),
-        )
-        yield (
-            self.teacher_cache and self.persistent_workers,
-            (
-                "--teacher-cache needs the same images in a resumed run, but --persistent-workers changes them; leave"
-                " one of them out"
-            ),
-        )
-        yield (
-            self.teacher_top_k and not self.teacher_cache,
-            ("--teacher-top-k is given without --teacher-cache; give both, or leave it out"),
-        )
-        yield (
-            layers and self.torchcompile,
-            ("--distill-hidden and --distill-attention cannot be used with --torchcompile; leave one of them out"),
         )
 
 

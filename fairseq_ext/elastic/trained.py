@@ -55,7 +55,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
 from nas_core.supernet.elastic.space_spec import space_for
-from nas_core.supernet.teacher.cache import weights_digest
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify a conversion."""
@@ -188,7 +187,6 @@ class FairseqTrained:
         for name in self.family.orders:
             setattr(args, name, list(getattr(config, name)) or None)
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
-        args.converted = weights_digest(weights)  # identifies this order of channels
         write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
     # -- compression, see nas_core.compression.host.Compressible ------------------------------------------------------

@@ -35,7 +35,7 @@ def command(
     importance: Annotated[
         str | None,
         typer.Option(
-            help="Criterion that sorts heads, hidden units and channels: activation, weight, gradient or none;"
+            help="Criterion that sorts heads, hidden units and channels: activation, weight or none;"
             " default: activation with --calibrate, otherwise weight."
         ),
     ] = None,

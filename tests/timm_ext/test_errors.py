@@ -149,13 +149,8 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (options(model=""), ConfigError, "--model"),
     (options(model="", init="i", mos_router_layers=3), ConfigError, "--mos-router-layers is given without --model"),
     (options(model="", init="i", subnet="a.json"), ConfigError, "--subnet is given without --model"),
-    (options(teacher_cache="x"), ConfigError, "--teacher-cache is given without --teacher"),
+    (options(distill_temperature=2.0), ConfigError, "--distill-temperature is given without --teacher"),
     (options(teacher="largest"), ConfigError, "--sampling sandwich"),
-    (options(teacher="t", teacher_top_k=1), ConfigError, "--teacher-top-k"),
-    (options(teacher="t", teacher_cache="x", distill_hidden=1.0), ConfigError, "--teacher-cache"),
-    (options(**SANDWICH, teacher_cache="x"), ConfigError, "--teacher-cache stores"),
-    (options(teacher="t", teacher_cache="x", persistent_workers=True), ConfigError, "--persistent-workers"),
-    (options(teacher="t", distill_hidden=1.0, torchcompile="eager"), ConfigError, "--torchcompile"),
     # trainers
     (trainer(model="mformer_smal"), UnknownChoiceError, "mformer_smal"),
     (trainer(model="resnet18"), ConfigError, "resnet18"),
@@ -175,8 +170,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (distilled(teacher="@text.pt"), CheckpointError, "text.pt"),
     (distilled(teacher="@absent.pt"), DataError, "absent.pt"),
     (lambda f: f.distilled(**SANDWICH, init=str(f.converted / "subnet.pt")), ConfigError, "largest"),
-    (distilled(distill_hidden=1.0), ConfigError, "trained.pt"),
-    (distilled(teacher_cache="@x", teacher_top_k=3), ConfigError, "3"),
     # images
     (lambda f: open_images(f.root / "nothing.npz"), DataError, "nothing.npz"),
     (lambda f: open_images(f.root / "text.npz"), DataError, "text.npz"),

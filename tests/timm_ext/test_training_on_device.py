@@ -204,6 +204,6 @@ def test_a_trained_model_is_converted_and_teaches(device: str, npz: Path, tmp_pa
     with torch.no_grad():
         torch.testing.assert_close(supernet(x), model(x), atol=1e-4, rtol=1e-4)
     named = {"model": "", "search_space": "", "init": teacher, "teacher": teacher, "device": device, "epochs": 1}
-    trainer = Trainer(config(npz, tmp_path / "run", **named, distill_hidden=0.5, distill_attention=0.5))
+    trainer = Trainer(config(npz, tmp_path / "run", **named))
     assert trainer.run()["loss"] > 0
     assert next(trainer.model.parameters()).device.type == torch.device(device).type
