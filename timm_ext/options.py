@@ -133,22 +133,12 @@ class TrainConfig:
     """image height and width in pixels; default: those of the model"""
     precision: str = "fp32"
     """precision: fp32, tf32 (NVIDIA Ampere or later), bf16 or fp16 (both with autocast)"""
-    channels_last: bool = False
-    """use the channels-last memory format"""
     torchcompile: str = field(default="", metadata={"alone": "inductor"})
     """compile a static network with torch.compile and this backend (without a value: inductor)"""
-    grad_checkpointing: bool = False
-    """recompute layers in the backward pass, to save memory"""
     seed: int = 1
     """random seed of weights, data order, augmentation and sampled architectures"""
     workers: int = 0
     """number of data loader processes per worker of torchrun"""
-    pin_mem: bool = False
-    """load images into pinned memory"""
-    no_prefetcher: bool = False
-    """do not use timm's prefetcher on CUDA"""
-    persistent_workers: bool = False
-    """keep data loader processes between epochs; changes the augmentation of a resumed run"""
     log_interval: int = 50
     """number of updates between reports of the loss"""
     keep_every: int = 0

@@ -48,11 +48,7 @@ _FREE = (
     "device",
     "workers",
     "output",
-    "channels_last",
     "torchcompile",
-    "pin_mem",
-    "no_prefetcher",
-    "persistent_workers",
     "log_interval",
     "keep_every",
 )
@@ -79,9 +75,6 @@ class Trainer:
         if config.init:
             path = Path(config.init)
             load_weights(self.model, read_checkpoint(path), path, ema=True)
-        self.model.set_grad_checkpointing(config.grad_checkpointing)
-        if config.channels_last:
-            self.model.to(memory_format=torch.channels_last)
         mixing = config.mixup > 0 or config.cutmix > 0
         criterion = SoftTargetCrossEntropy() if mixing else LabelSmoothingCrossEntropy(config.smoothing)
         self.task = ClassificationTask(self.model, criterion, device=self.device, verbose=False)
