@@ -15,8 +15,6 @@ from nas_core.checks import Range
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer.common import NORMALIZE
-from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.mos import mixtures
 from nas_core.layers.positions import POSITIONS
@@ -66,14 +64,6 @@ SHARED: dict[str, dict[str, Any]] = {
     "activation-dropout": {"type": float, "metavar": "P", "help": "dropout on hidden units of feed-forward layers"},
     "activation-fn": {"choices": ACTIVATIONS, "help": "activation of feed-forward layers"},
     "positions": {"choices": POSITIONS[:2], "help": "position embeddings: sinusoidal, or learned"},
-    "linear-normalize": {
-        "choices": NORMALIZE,
-        "help": "normalisation in linear attention: division by the sum of weights, or a norm per head",
-    },
-    "linear-form": {
-        "choices": FORMS,
-        "help": "algorithm of linear attention; auto chooses by device, precision and length",
-    },
     "tf32": {
         "action": "store_true",
         "default": None,
@@ -106,8 +96,6 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "dropout": 0.1,
     "attention_dropout": 0.0,
     "activation_dropout": 0.0,
-    "linear_normalize": "denominator",
-    "linear_form": "auto",
     "tf32": False,
 }
 
@@ -190,7 +178,7 @@ class Family:
             activation=ACTIVATION_NAMES.get(args.activation_fn, args.activation_fn),
             padding_idx=padding_idx,
             mos=experts,
-            linear=LinearAttention(getattr(args, "linear_max_length", None), args.linear_normalize, args.linear_form),
+            linear=LinearAttention(getattr(args, "linear_max_length", None)),
             **{order: tuple(getattr(args, order) or ()) for order in self.orders},
             **self.settings(args),
         )
@@ -296,7 +284,6 @@ TRANSLATION = Family(
             "metavar": "M",
             "help": "length scale of linear attention in the encoder; default: the length of each sentence",
         },
-        **_shown("linear-normalize", "linear-form"),
         "max-source-positions": {"type": int, "metavar": "N", "help": "longest source sentence in tokens"},
         "max-target-positions": {"type": int, "metavar": "N", "help": "longest target sentence in tokens"},
         **_shown("tf32"),
@@ -335,7 +322,6 @@ TRANSLATION = Family(
         "max_relative_length",
         "linear_max_length",
         "linear_encoder_length",
-        "linear_normalize",
         "max_source_positions",
         "max_target_positions",
     ),
@@ -369,7 +355,7 @@ LANGUAGE = Family(
             "help": "apply layer norms before sublayers and after the last layer, instead of after sublayers",
         },
         "share-decoder-input-output-embed": {**_SWITCH, "help": "share the embeddings of input and output"},
-        **_shown("linear-normalize", "linear-form", "tf32"),
+        **_shown("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -399,7 +385,6 @@ LANGUAGE = Family(
         "decoder_normalize_before",
         "activation_fn",
         "positions",
-        "linear_normalize",
     ),
 )
 
@@ -448,7 +433,7 @@ MASKED_LM = Family(
             "help": "longest sequence in tokens, and length scale, of linear attention; default: the scale is the"
             " length of each sequence",
         },
-        **_shown("linear-normalize", "linear-form", "tf32"),
+        **_shown("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -488,7 +473,6 @@ MASKED_LM = Family(
         "pooler_activation_fn",
         "max_positions",
         "linear_max_length",
-        "linear_normalize",
     ),
 )
 

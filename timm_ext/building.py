@@ -201,8 +201,7 @@ class Passes:
             self._loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
         for index, (images, labels) in enumerate(islice(self._loader, min(self.count, updates * most))):
             part = index % most
-            images = images.to(device, memory_format=self.layout, non_blocking=True)
-            labels = labels.to(device, non_blocking=True)
+            images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
             yield images, labels, first + index // most, part, min(most, self.count - index + part)

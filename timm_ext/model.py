@@ -49,7 +49,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_seed: seed of the sampled architectures.
         architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.
         dynamic_img_size: accept images of other sizes and interpolate the positions.
-        linear_form: algorithm of linear attention; ``auto`` chooses by device and number of tokens.
         prepared: image preprocessing by timm's names (``mean``, ``std``, ..); default: that of the registered model.
     """
 
@@ -61,7 +60,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         img_size: int | Sequence[int] | None = None,
         global_pool: str = "avg",
         class_token: bool = True,
-        normalize: str = "denominator",
         drop_rate: float = 0.0,
         attn_drop_rate: float = 0.0,
         act_drop_rate: float = 0.0,
@@ -74,7 +72,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
-        linear_form: str = "auto",
         activation: str = "relu",
         norm_eps: float = 1e-5,
         embedding_scale: float | None = None,
@@ -104,8 +101,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             image_size=image_pair(img_size),
             class_token=class_token,
             pool=global_pool,
-            normalize=normalize,
-            linear_form=linear_form,
             dropout=drop_rate,
             attention_dropout=attn_drop_rate,
             activation_dropout=act_drop_rate,

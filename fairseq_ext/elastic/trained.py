@@ -248,11 +248,7 @@ class FairseqTrained:
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
         net: Any = model.net
-        args = copy.copy(self._args)
-        for (side, layers), option in zip(kept.items(), self.family.orders, strict=True):
-            rest = set(range(self.form.sides(self.net)[side])) - set(layers)
-            setattr(args, option, [*layers, *sorted(rest)])
-        state = {**self._state, "cfg": {**self._state["cfg"], "model": args}}
+        state = {**self._state, "cfg": {**self._state["cfg"], "model": self._args}}
         architecture = net.space.largest()
         write_subnet(state, net.static_state(architecture), architecture, path)
         return sum(parameter.numel() for parameter in net.parameters())

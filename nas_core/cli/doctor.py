@@ -63,7 +63,6 @@ HOSTS = (
 )
 CUDA_PACKAGES = {
     "triton": ("triton", "pytorch-triton"),
-    "flash-linear-attention": ("flash-linear-attention",),
     "onnxruntime-gpu": ("onnxruntime-gpu",),
     "nvidia-ml-py": ("nvidia-ml-py",),
 }

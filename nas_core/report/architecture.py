@@ -12,7 +12,7 @@ from nas_core.report.plots import COLOURS, figure_of, png
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
-_KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L"), "local": ("#8a5fb0", "W")}
+_KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L")}
 _UNKNOWN = "#6d6d6d"
 """Colour of unknown kinds of attention."""
 _ROW, _STRIP = 1.55, 0.42

@@ -30,18 +30,18 @@ def test_the_picture_shows_every_gene(monkeypatch):
         "nas_core.report.architecture.png", lambda figure: (figures.append(figure), original(figure))[1]
     )
     one_side = Architecture(
-        {"layers": 3, "embed_dim": 64, "heads": [3, 2, 2], "attention": ["softmax", "linear", "local"]}
+        {"layers": 3, "embed_dim": 64, "heads": [3, 2, 2], "attention": ["softmax", "linear", "linear"]}
     )
     assert architecture_picture({"mine": one_side}).startswith(PNG)
     axes = figures[0].axes
     assert [each.get_ylabel() for each in axes] == ["attention", "heads"] and axes[0].get_title() == "mine"
-    assert [text.get_text() for text in axes[0].texts] == ["S", "L", "W"]
+    assert [text.get_text() for text in axes[0].texts] == ["S", "L", "L"]
     assert [bar.get_height() for bar in axes[1].patches] == [3, 2, 2]
     colours = [bar.get_facecolor() for bar in axes[0].patches]
     legend = {text.get_text(): patch.get_facecolor() for text, patch in zip(
         figures[0].legends[0].get_texts(), figures[0].legends[0].get_patches(), strict=True
     )}  # fmt: skip
-    assert colours == [legend["softmax"], legend["linear"], legend["local"]]
+    assert colours == [legend["softmax"], legend["linear"], legend["linear"]]
     huge = Architecture({"layers": 2, "heads": [10**30, 2]})
     assert architecture_picture({"": huge}).startswith(PNG)
     assert [bar.get_height() for bar in figures.pop().axes[0].patches] == [1e30, 2]

@@ -184,7 +184,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     # models
     (created(global_pool="map"), UnknownChoiceError, "'map'"),
     (created(drop_rates=0.1), UnknownChoiceError, "'drop_rates'"),
-    (created(linear_form="quick"), UnknownChoiceError, "quick"),
     (created(search_space="mformer_small_space"), UnknownChoiceError, "mformer_small_space"),
     (created(search_space=NAME, subnet=image_architecture("cosformer_star_cifar10")), ArchitectureError, NAME),
     (lambda _: timm.create_model(NAME)(torch.zeros(1, 3, 30, 30)), ConfigError, "30 x 30"),

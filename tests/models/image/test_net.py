@@ -36,7 +36,6 @@ MIXED = Architecture(
     }
 )
 ARCHITECTURES = {"mixed": MIXED, "softmax": SPACE.largest(), "linear": SPACE.smallest()}
-ARCHITECTURES["local"] = Architecture({**SPACE.largest().to_dict(), "attention": ["local"] * 3})
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),

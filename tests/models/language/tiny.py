@@ -22,7 +22,7 @@ SPACE = language_space(
     heads=(4, 2),
     head_dim=8,
     context_length=60,
-    attention=("softmax", "local", "linear"),
+    attention=("softmax", "linear"),
 )
 MIXTURES = {
     "none": MoSConfig(),
@@ -31,10 +31,9 @@ MIXTURES = {
 }
 KINDS = {
     "softmax": ("softmax",) * 3,
-    "local": ("local",) * 3,
     "linear": ("linear",) * 3,
-    "mixed": ("softmax", "local", "linear"),
-    "turned": ("linear", "softmax", "local"),
+    "mixed": ("softmax", "linear", "linear"),
+    "turned": ("linear", "softmax", "softmax"),
 }
 """Kinds of attention of a network of three layers."""
 

@@ -25,7 +25,7 @@ SIZES: dict[str, Any] = {
     "sequence_length": LONGEST,
 }
 SPACE = masked_lm_space("tiny", **SIZES)
-MIXED = masked_lm_space("mixed", **SIZES, attention=("softmax", "linear", "local"))
+MIXED = masked_lm_space("mixed", **SIZES, attention=("softmax", "linear"))
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),

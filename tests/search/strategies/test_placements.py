@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from examples.plugins.attention import AVERAGE
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError
+from nas_core.layers.attention import KINDS
 from nas_core.report.run import read_run
 from nas_core.report.search_page import baselines_table
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
@@ -66,8 +68,12 @@ def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
     by_name = placements(get_space("mformer_translation_small"))
     assert len(set(by_name.values())) == len(by_name)
     assert all(each in get_space("mformer_translation_small") for each in by_name.values())
-    three = placements(space("softmax", "linear", "local"))
-    assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "local"}
+    KINDS.register("average", AVERAGE)
+    try:
+        three = placements(space("softmax", "linear", "average"))
+    finally:
+        KINDS.unregister("average")
+    assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "average"}
     with pytest.raises(ConfigError, match="one kind of attention"):
         placements(get_space("hat_small"))
 
