@@ -35,21 +35,15 @@ SHARED: dict[str, dict[str, Any]] = {
     "mos-experts": {"type": int, "metavar": "M", "help": "number of experts per linear layer"},
     "mos-router-hidden": {"type": int, "metavar": "N", "help": "hidden units of a router"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
-    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the hidden layers of routers"},
     "mos-router-temperature": {
         "type": float,
         "metavar": "T",
         "help": "divisor of a router's logits; large values mix experts evenly",
     },
-    "mos-own-router": {
-        "action": "store_true",
-        "default": None,
-        "help": "use one router per linear layer, instead of one for both linear layers of a feed-forward layer",
-    },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
-        " from -1 to 1), layers (each layer), or onehot",
+        "help": "encoding of an architecture as input of routers: summary (averages over layers),"
+        " layers (each layer), or onehot",
     },
     "architecture-draw": {
         "choices": ("gene", "architecture"),
@@ -87,9 +81,7 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
     "mos_router_hidden": 128,
     "mos_router_layers": 2,
-    "mos_router_dropout": 0.0,
     "mos_router_temperature": 1.0,
-    "mos_own_router": False,
     "mos_encoding": "summary",
     "subnet": None,
     "architecture_draw": "gene",
@@ -166,9 +158,7 @@ class Family:
             experts=args.mos_experts,
             router_hidden=args.mos_router_hidden,
             router_layers=args.mos_router_layers,
-            router_dropout=args.mos_router_dropout,
             router_temperature=args.mos_router_temperature,
-            share_router=False if args.mos_own_router else None,
             encoding=args.mos_encoding,
         )
         config = self.config(

@@ -198,8 +198,8 @@ class Passes:
         seed_everything(self.config.seed, epoch + 1, self.workers.rank)
         loader = make_loader(self.config, self.model, self.images, training=True, workers=self.workers)
         if self.workers.count > 1:
-            self._loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
-        for index, (images, labels) in enumerate(islice(self._loader, min(self.count, updates * most))):
+            loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
+        for index, (images, labels) in enumerate(islice(loader, min(self.count, updates * most))):
             part = index % most
             images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
             if self.mixup is not None:

@@ -68,7 +68,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos_experts: int = 2,
         mos_router_hidden: int = 128,
         mos_router_layers: int = 2,
-        mos_router_dropout: float = 0.0,
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
@@ -88,11 +87,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             raise unknown_choice("argument of an image model", name, arguments)
         super().__init__()
         experts = MoSConfig(
-            kind=mos,
-            experts=mos_experts,
-            router_hidden=mos_router_hidden,
-            router_layers=mos_router_layers,
-            router_dropout=mos_router_dropout,
+            kind=mos, experts=mos_experts, router_hidden=mos_router_hidden, router_layers=mos_router_layers
         )
         self.arguments, self.is_supernet = arguments, space.cardinality() > 1
         config = VisionConfig(

@@ -15,7 +15,7 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` that makes the largest subnet the teacher."""
-EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout")
+EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers")
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
     **DISTILLATION_RANGES,
@@ -60,8 +60,6 @@ class TrainConfig:
     """hidden units of a router"""
     mos_router_layers: int = 2
     """linear layers of a router"""
-    mos_router_dropout: float = 0.0
-    """dropout in the hidden layers of routers"""
     init: str = ""
     """checkpoint of the same network with initial weights, such as a file of 'nas-ext elastic'"""
     sampling: str = "spos"

@@ -76,7 +76,7 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
             f"the training of {origin.path} started with the weights of {trained['init']}, so its experts cannot be"
             " changed; give a supernet that was trained from scratch"
         )
-    names = ("experts", "router_hidden", "router_layers", "router_dropout")
+    names = ("experts", "router_hidden", "router_layers")
     trained |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
     return arguments_of(_placed(origin, _changed(origin, trained, changes, fixed=("mos",)), folder))
 

@@ -253,7 +253,7 @@ class TrainingSupernet(Supernet):
                 f"the training of {self.path} started with the weights of {initial or 'a trained network'}, so its"
                 " experts cannot be changed; give a supernet that was trained from scratch"
             )
-        names = ("experts", "router_hidden", "router_layers", "router_dropout", "router_temperature", "encoding")
+        names = ("experts", "router_hidden", "router_layers", "router_temperature", "encoding")
         model |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
         write_network(self._state, settings, {}, folder / SETTINGS)
         return self._command(folder, changes, Run(supernet=True))

@@ -210,8 +210,16 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda _: elastic(vit(dynamic_img_size=True, dynamic_img_pad=True)), CheckpointError, "dynamic_img_pad"),
     (lambda _: elastic("vit_giant_patch14_dinov2", pretrained=True), CheckpointError, "vit_giant_patch14_dinov2"),
     (lambda f: HOST.open_trained(f.root / "three.pt", calibrate=1), DataError, "--data"),
-    (lambda f: elastic(f.root / "three.pt", data=f.npz, calibrate=1, importance_by="gradient"), DataError, "2 classes"),
-    (lambda f: elastic(vit(num_classes=0), calibrate=1, importance_by="gradient", data=f.npz), ConfigError, "no class"),
+    (
+        lambda f: elastic(f.root / "three.pt", data=f.npz, calibrate=1, importance_by="activation"),
+        DataError,
+        "2 classes",
+    ),
+    (
+        lambda f: elastic(vit(num_classes=0), calibrate=1, importance_by="activation", data=f.npz),
+        ConfigError,
+        "no class",
+    ),
     (lambda _: elastic(vit(), space=tiny_space(40)), SpaceError, "embed_dim 40"),
     (lambda _: elastic(vit(), space=tiny_space(), attention=("linear",), fit_steps=0), ConfigError, "space"),
     (lambda f: f.trainer(**PLAIN, init=str(three(f))), ConfigError, "3 classes"),

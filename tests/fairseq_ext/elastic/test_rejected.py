@@ -132,7 +132,6 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
     [
         (["--importance", "magic"], "criterion of importance (--importance) 'magic'"),
         (["--importance", "activation"], "needs calibration data"),
-        (["--mos", "magic"], "--mos 'magic'"),
         (["--calibrate", "-1"], "--calibrate is -1"),
         (["--attention", "softmax,linear"], "give --calibrate"),
         (["--attention", "softmax,linnear"], "linnear"),

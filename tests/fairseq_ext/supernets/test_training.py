@@ -38,9 +38,9 @@ def test_other_experts_have_the_supernets_other_settings(changed: Changed, tmp_p
     supernet = open_supernet(changed("task", _name="supernet_translation"))
     experts: MoSConfig = supernet.experts
     for count in (3, 1):
-        supernet.supernet_command(tmp_path, replace(experts, experts=count, router_dropout=0.5), {})
+        supernet.supernet_command(tmp_path, replace(experts, experts=count, router_temperature=0.5), {})
         model = read_state(tmp_path / SETTINGS)["cfg"]["model"]
-        assert (model.mos, model.mos_experts, model.mos_router_dropout) == (experts.kind, count, 0.5)
+        assert (model.mos, model.mos_experts, model.mos_router_temperature) == (experts.kind, count, 0.5)
 
 
 @pytest.mark.parametrize("options", [{"finetune_from_model": "weights.pt"}, {"converted": "a digest"}])

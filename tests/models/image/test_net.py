@@ -39,7 +39,7 @@ ARCHITECTURES = {"mixed": MIXED, "softmax": SPACE.largest(), "linear": SPACE.sma
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
     "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
 }
 

@@ -27,7 +27,7 @@ SPACE = language_space(
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
 }
 KINDS = {
     "softmax": ("softmax",) * 3,
