@@ -14,6 +14,5 @@ from fairseq_ext import criterion, distillation, language, masked_lm, model, pat
 if compat.is_named():  # otherwise the models and criteria call it, and fairseq trains its own models unchanged
     patches.keep_all_sentences()
 patches.read_checkpoints_on_every_worker()
-patches.mark_dummy_batches()
 
 __all__ = ["compat", "criterion", "distillation", "language", "masked_lm", "model", "patches", "task"]

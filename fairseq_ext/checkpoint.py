@@ -78,7 +78,8 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
         raise CheckpointError(
-            f"{path} is not a checkpoint of this package; expected a model of --arch mos_*, hat_* or mformer_*"
+            f"{path} is not a checkpoint of this package; expected a model of --arch mos_*, hat_* or mformer_*, or a"
+            " model of fairseq converted by 'nas-ext elastic'"
         )
     return args
 

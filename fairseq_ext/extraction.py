@@ -218,13 +218,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
     exists = family.static == "hat_transformer" and same_size in ARCH_MODEL_REGISTRY
     arch = same_size if exists else family.static
     vars(args).update(arch=arch, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    # a teacher's layers are compared by their numbers in the whole network
-    kept = dict(getattr(args, "kept_layers", None) or {})
-    for side, option in zip(family.sides, family.orders, strict=True):
-        if order := getattr(args, option, None):
-            kept[side] = sorted(order[: architecture.number(f"{side}.layers" if side else "layers")])
-        setattr(args, option, None)
-    args.kept_layers = kept
+    vars(args).update(dict.fromkeys(family.orders))
     args.task = _plain_groups(settings, family, plain=False)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 

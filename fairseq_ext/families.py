@@ -15,8 +15,6 @@ from nas_core.checks import Range
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer.common import NORMALIZE
-from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.layers.mos import mixtures
 from nas_core.layers.positions import POSITIONS
@@ -37,21 +35,15 @@ SHARED: dict[str, dict[str, Any]] = {
     "mos-experts": {"type": int, "metavar": "M", "help": "number of experts per linear layer"},
     "mos-router-hidden": {"type": int, "metavar": "N", "help": "hidden units of a router"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
-    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the hidden layers of routers"},
     "mos-router-temperature": {
         "type": float,
         "metavar": "T",
         "help": "divisor of a router's logits; large values mix experts evenly",
     },
-    "mos-own-router": {
-        "action": "store_true",
-        "default": None,
-        "help": "use one router per linear layer, instead of one for both linear layers of a feed-forward layer",
-    },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
-        " from -1 to 1), layers (each layer), or onehot",
+        "help": "encoding of an architecture as input of routers: summary (averages over layers),"
+        " layers (each layer), or onehot",
     },
     "architecture-draw": {
         "choices": ("gene", "architecture"),
@@ -66,14 +58,6 @@ SHARED: dict[str, dict[str, Any]] = {
     "activation-dropout": {"type": float, "metavar": "P", "help": "dropout on hidden units of feed-forward layers"},
     "activation-fn": {"choices": ACTIVATIONS, "help": "activation of feed-forward layers"},
     "positions": {"choices": POSITIONS[:2], "help": "position embeddings: sinusoidal, or learned"},
-    "linear-normalize": {
-        "choices": NORMALIZE,
-        "help": "normalisation in linear attention: division by the sum of weights, or a norm per head",
-    },
-    "linear-form": {
-        "choices": FORMS,
-        "help": "algorithm of linear attention; auto chooses by device, precision and length",
-    },
     "tf32": {
         "action": "store_true",
         "default": None,
@@ -97,17 +81,13 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
     "mos_router_hidden": 128,
     "mos_router_layers": 2,
-    "mos_router_dropout": 0.0,
     "mos_router_temperature": 1.0,
-    "mos_own_router": False,
     "mos_encoding": "summary",
     "subnet": None,
     "architecture_draw": "gene",
     "dropout": 0.1,
     "attention_dropout": 0.0,
     "activation_dropout": 0.0,
-    "linear_normalize": "denominator",
-    "linear_form": "auto",
     "tf32": False,
 }
 
@@ -178,9 +158,7 @@ class Family:
             experts=args.mos_experts,
             router_hidden=args.mos_router_hidden,
             router_layers=args.mos_router_layers,
-            router_dropout=args.mos_router_dropout,
             router_temperature=args.mos_router_temperature,
-            share_router=False if args.mos_own_router else None,
             encoding=args.mos_encoding,
         )
         config = self.config(
@@ -190,7 +168,7 @@ class Family:
             activation=ACTIVATION_NAMES.get(args.activation_fn, args.activation_fn),
             padding_idx=padding_idx,
             mos=experts,
-            linear=LinearAttention(getattr(args, "linear_max_length", None), args.linear_normalize, args.linear_form),
+            linear=LinearAttention(getattr(args, "linear_max_length", None)),
             **{order: tuple(getattr(args, order) or ()) for order in self.orders},
             **self.settings(args),
         )
@@ -296,7 +274,6 @@ TRANSLATION = Family(
             "metavar": "M",
             "help": "length scale of linear attention in the encoder; default: the length of each sentence",
         },
-        **_shown("linear-normalize", "linear-form"),
         "max-source-positions": {"type": int, "metavar": "N", "help": "longest source sentence in tokens"},
         "max-target-positions": {"type": int, "metavar": "N", "help": "longest target sentence in tokens"},
         **_shown("tf32"),
@@ -335,7 +312,6 @@ TRANSLATION = Family(
         "max_relative_length",
         "linear_max_length",
         "linear_encoder_length",
-        "linear_normalize",
         "max_source_positions",
         "max_target_positions",
     ),
@@ -369,7 +345,7 @@ LANGUAGE = Family(
             "help": "apply layer norms before sublayers and after the last layer, instead of after sublayers",
         },
         "share-decoder-input-output-embed": {**_SWITCH, "help": "share the embeddings of input and output"},
-        **_shown("linear-normalize", "linear-form", "tf32"),
+        **_shown("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -399,7 +375,6 @@ LANGUAGE = Family(
         "decoder_normalize_before",
         "activation_fn",
         "positions",
-        "linear_normalize",
     ),
 )
 
@@ -448,7 +423,7 @@ MASKED_LM = Family(
             "help": "longest sequence in tokens, and length scale, of linear attention; default: the scale is the"
             " length of each sequence",
         },
-        **_shown("linear-normalize", "linear-form", "tf32"),
+        **_shown("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -488,7 +463,6 @@ MASKED_LM = Family(
         "pooler_activation_fn",
         "max_positions",
         "linear_max_length",
-        "linear_normalize",
     ),
 )
 

@@ -30,12 +30,6 @@ class FairseqHost(Host):
 
             return open_supernet(checkpoint, **options)
 
-    def open_exportable(self, checkpoint: Path, **options: Any) -> Any:
-        with _opening(checkpoint):
-            from fairseq_ext.supernets.exporting import open_roberta
-
-            return open_roberta(checkpoint, options.get("data")) or self.open(checkpoint, **options)
-
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
         with _opening(checkpoint):
             from fairseq_ext.elastic.trained import Request, open_trained

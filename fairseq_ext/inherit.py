@@ -15,23 +15,12 @@ from nas_core.space import get_space
 
 logger = logging.getLogger(__name__)
 
-_EXPERTS = (
-    "mos",
-    "mos_experts",
-    "mos_router_hidden",
-    "mos_router_layers",
-    "mos_router_temperature",
-    "mos_own_router",
-    "mos_encoding",
-)
-"""Options that are read only from a network converted by ``nas-ext elastic``."""
 _CONVERTED = (
     "converted",
     "embedding_scale",
     "encoder_order",
     "decoder_order",
     "layer_order",
-    "kept_layers",
     "final_norm",
 )
 """Settings of a converted network that have no command-line option."""
@@ -57,7 +46,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
     continues = not getattr(args, "finetune_from_model", None) and _restore_file(args) == _LAST
     names = _SCALES if continues else tuple(inherited)  # the repeated command gives all others
     if getattr(stored, "converted", False):
-        names = (*names, *_EXPERTS)
+        names = (*names, "mos")
     inherited_names = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
     vars(args).update(
         {name: getattr(stored, name) for name in (*inherited_names, *_CONVERTED) if hasattr(stored, name)}

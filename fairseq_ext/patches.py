@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from fairseq.data import data_utils
 from fairseq.distributed import utils
 from fairseq.file_io import PathManager
-from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
@@ -80,19 +78,3 @@ def _check_visible(trainer: Any, filename: Any) -> None:
             f"{filename} exists for {int(visible)} of {trainer.data_parallel_world_size} workers; put it in a folder"
             " that all machines share"
         )
-
-
-def mark_dummy_batches() -> None:
-    """Make fairseq's tasks tell a criterion with a teacher which batches are dummies."""
-    replace_function(FairseqTask, "train_step", _with_dummy_batches)
-
-
-def _with_dummy_batches(original: Any) -> Any:
-    def train_step(
-        self: Any, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
-    ) -> Any:
-        dummy = ignore_grad and hasattr(criterion, "one_batch")
-        with criterion.one_batch(shared=False, dummy=True) if dummy else nullcontext():
-            return original(self, sample, model, criterion, optimizer, update_num, ignore_grad)
-
-    return train_step

@@ -32,7 +32,7 @@ from nas_core.supernet.sampling import sandwich, validation_set
 
 logger = logging.getLogger(__name__)
 
-_LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss")
+_LOSSES = ("loss", "nll_loss", "distill_loss")
 """Values that are logged as means over subnets."""
 _SUBNET = "subnet:"
 """Prefix of the names of logged losses of single subnets."""
@@ -140,7 +140,7 @@ class SupernetTask:
             named = {"largest": named["largest"], **named}
         outputs = {}
         total, size = 0.0, 0
-        with criterion.one_batch(dummy=ignore_grad) if hasattr(criterion, "one_batch") else nullcontext():
+        with criterion.one_batch() if hasattr(criterion, "one_batch") else nullcontext():
             for index, (name, architecture) in enumerate(named.items()):
                 last = index == len(named) - 1
                 # gradients of the sandwich are exchanged between workers once, with its last subnet

@@ -180,9 +180,6 @@ class TrainedModel:
         features, mask = features_of(output), batch["attention_mask"]
         return feature_loss(features, teacher, mask) + retrieval_loss(features, teacher, mask)
 
-    def with_experts(self, mos: str) -> nn.Module:
-        raise ConfigError(f"--mos is {mos}, but models of transformers have no experts; leave it out")
-
     def save(self, path: Path, net: nn.Module) -> None:
         with new_folder(path) as folder:
             copy_companions(self.folder, folder)

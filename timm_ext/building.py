@@ -86,9 +86,9 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
         crop_mode=data["crop_mode"],
         num_workers=config.workers,
         distributed=several,
-        pin_memory=config.pin_mem,
-        use_prefetcher=workers.device.type == "cuda" and not config.no_prefetcher,
-        persistent_workers=training and config.persistent_workers,
+        pin_memory=workers.device.type == "cuda",
+        use_prefetcher=workers.device.type == "cuda",
+        persistent_workers=False,
         device=workers.device,
     )
 
@@ -191,21 +191,17 @@ class Passes:
         if config.mixup > 0 or config.cutmix > 0:
             labels = {"label_smoothing": config.smoothing, "num_classes": model.num_classes}
             self.mixup = Mixup(config.mixup, config.cutmix, **labels)
-        self.layout = torch.channels_last if config.channels_last else torch.preserve_format
-        self._loader: Any = None
 
     def epoch(self, epoch: int, updates: int) -> Iterator[Pass]:
         """Yield each :data:`Pass` of the first ``updates`` updates of an epoch."""
         device, most, first = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
         seed_everything(self.config.seed, epoch + 1, self.workers.rank)
-        if self._loader is None or not self.config.persistent_workers:
-            self._loader = make_loader(self.config, self.model, self.images, training=True, workers=self.workers)
+        loader = make_loader(self.config, self.model, self.images, training=True, workers=self.workers)
         if self.workers.count > 1:
-            self._loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
-        for index, (images, labels) in enumerate(islice(self._loader, min(self.count, updates * most))):
+            loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
+        for index, (images, labels) in enumerate(islice(loader, min(self.count, updates * most))):
             part = index % most
-            images = images.to(device, memory_format=self.layout, non_blocking=True)
-            labels = labels.to(device, non_blocking=True)
+            images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
             yield images, labels, first + index // most, part, min(most, self.count - index + part)

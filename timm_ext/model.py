@@ -49,7 +49,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         architecture_seed: seed of the sampled architectures.
         architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.
         dynamic_img_size: accept images of other sizes and interpolate the positions.
-        linear_form: algorithm of linear attention; ``auto`` chooses by device and number of tokens.
         prepared: image preprocessing by timm's names (``mean``, ``std``, ..); default: that of the registered model.
     """
 
@@ -61,7 +60,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         img_size: int | Sequence[int] | None = None,
         global_pool: str = "avg",
         class_token: bool = True,
-        normalize: str = "denominator",
         drop_rate: float = 0.0,
         attn_drop_rate: float = 0.0,
         act_drop_rate: float = 0.0,
@@ -70,11 +68,9 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos_experts: int = 2,
         mos_router_hidden: int = 128,
         mos_router_layers: int = 2,
-        mos_router_dropout: float = 0.0,
         architecture_seed: int = 1,
         architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
-        linear_form: str = "auto",
         activation: str = "relu",
         norm_eps: float = 1e-5,
         embedding_scale: float | None = None,
@@ -91,11 +87,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             raise unknown_choice("argument of an image model", name, arguments)
         super().__init__()
         experts = MoSConfig(
-            kind=mos,
-            experts=mos_experts,
-            router_hidden=mos_router_hidden,
-            router_layers=mos_router_layers,
-            router_dropout=mos_router_dropout,
+            kind=mos, experts=mos_experts, router_hidden=mos_router_hidden, router_layers=mos_router_layers
         )
         self.arguments, self.is_supernet = arguments, space.cardinality() > 1
         config = VisionConfig(
@@ -104,8 +96,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             image_size=image_pair(img_size),
             class_token=class_token,
             pool=global_pool,
-            normalize=normalize,
-            linear_form=linear_form,
             dropout=drop_rate,
             attention_dropout=attn_drop_rate,
             activation_dropout=act_drop_rate,

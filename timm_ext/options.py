@@ -15,7 +15,7 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` that makes the largest subnet the teacher."""
-EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout")
+EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers")
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
     **DISTILLATION_RANGES,
@@ -60,8 +60,6 @@ class TrainConfig:
     """hidden units of a router"""
     mos_router_layers: int = 2
     """linear layers of a router"""
-    mos_router_dropout: float = 0.0
-    """dropout in the hidden layers of routers"""
     init: str = ""
     """checkpoint of the same network with initial weights, such as a file of 'nas-ext elastic'"""
     sampling: str = "spos"
@@ -73,14 +71,6 @@ class TrainConfig:
     """weight w of the loss against the teacher's probabilities; the loss against labels has weight 1 - w"""
     distill_temperature: float = 1.0
     """temperature of the logits of teacher and student"""
-    distill_hidden: float = 0.0
-    """weight of the difference from the feed-forward inputs of a teacher of timm_ext"""
-    distill_attention: float = 0.0
-    """weight of the difference from the attention outputs of a teacher of timm_ext"""
-    teacher_cache: str = ""
-    """folder in which the teacher's probabilities are cached"""
-    teacher_top_k: int = 0
-    """number of classes stored in --teacher-cache, the most probable ones; 0: all"""
     valid_random: int = 2
     """number of validated random subnets, in addition to the smallest and the largest"""
     epochs: int = 30
@@ -141,22 +131,12 @@ class TrainConfig:
     """image height and width in pixels; default: those of the model"""
     precision: str = "fp32"
     """precision: fp32, tf32 (NVIDIA Ampere or later), bf16 or fp16 (both with autocast)"""
-    channels_last: bool = False
-    """use the channels-last memory format"""
     torchcompile: str = field(default="", metadata={"alone": "inductor"})
     """compile a static network with torch.compile and this backend (without a value: inductor)"""
-    grad_checkpointing: bool = False
-    """recompute layers in the backward pass, to save memory"""
     seed: int = 1
     """random seed of weights, data order, augmentation and sampled architectures"""
     workers: int = 0
     """number of data loader processes per worker of torchrun"""
-    pin_mem: bool = False
-    """load images into pinned memory"""
-    no_prefetcher: bool = False
-    """do not use timm's prefetcher on CUDA"""
-    persistent_workers: bool = False
-    """keep data loader processes between epochs; changes the augmentation of a resumed run"""
     log_interval: int = 50
     """number of updates between reports of the loss"""
     device: str = "cpu"
@@ -206,38 +186,14 @@ class TrainConfig:
             (self.mixup or self.cutmix) and size % 2,
             (f"--batch-size is {size}; expected an even number with --mixup or --cutmix"),
         )
-        names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
-        option, largest = flag(self.changed(names)), self.teacher == LARGEST
+        option = flag(self.changed(("distill_weight", "distill_temperature")))
         yield (
             option and not self.teacher,
             f"{option} is given without --teacher; give a trained network as --teacher, or leave {option} out",
         )
         yield (
-            largest and self.sampling != "sandwich",
+            self.teacher == LARGEST and self.sampling != "sandwich",
             ("--teacher largest needs the largest subnet in each update; give --sampling sandwich"),
-        )
-        layers = self.distill_hidden or self.distill_attention
-        yield (
-            self.teacher_cache and (largest or layers),
-            (
-                "--teacher-cache stores probabilities of a frozen teacher; leave it out with --teacher largest,"
-                " --distill-hidden or --distill-attention"
-            ),
-        )
-        yield (
-            self.teacher_cache and self.persistent_workers,
-            (
-                "--teacher-cache needs the same images in a resumed run, but --persistent-workers changes them; leave"
-                " one of them out"
-            ),
-        )
-        yield (
-            self.teacher_top_k and not self.teacher_cache,
-            ("--teacher-top-k is given without --teacher-cache; give both, or leave it out"),
-        )
-        yield (
-            layers and self.torchcompile,
-            ("--distill-hidden and --distill-attention cannot be used with --torchcompile; leave one of them out"),
         )
 
 

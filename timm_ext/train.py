@@ -48,11 +48,7 @@ _FREE = (
     "device",
     "workers",
     "output",
-    "channels_last",
     "torchcompile",
-    "pin_mem",
-    "no_prefetcher",
-    "persistent_workers",
     "log_interval",
 )
 """Settings that may differ in a resumed run."""
@@ -78,9 +74,6 @@ class Trainer:
         if config.init:
             path = Path(config.init)
             load_weights(self.model, read_checkpoint(path), path, ema=True)
-        self.model.set_grad_checkpointing(config.grad_checkpointing)
-        if config.channels_last:
-            self.model.to(memory_format=torch.channels_last)
         mixing = config.mixup > 0 or config.cutmix > 0
         criterion = SoftTargetCrossEntropy() if mixing else LabelSmoothingCrossEntropy(config.smoothing)
         self.task = ClassificationTask(self.model, criterion, device=self.device, verbose=False)
@@ -92,7 +85,7 @@ class Trainer:
         self.per_epoch = self.passes.updates
         self.distillation: Distillation | None = None
         if config.teacher:
-            self.distillation = Distillation(config, self.model, self.train_set, self.passes.count, self.workers)
+            self.distillation = Distillation(config, self.model, self.device)
         self.updates = config.updates or config.epochs * self.per_epoch
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
@@ -108,9 +101,6 @@ class Trainer:
         validation = validation_data(config.data, config.val_data, config.val_count)
         where = f"from {validation}" if validation else "held out from the training images"
         self._log(f"{len(self.train_set)} training images, {len(self.valid_set)} validation images {where}")
-        if self.distillation and self.epoch < self.epochs:
-            with self.workers.together():
-                self.distillation.check(self.epoch)
         if self.workers.first:
             write_json(self.folder / "settings.json", asdict(self.config))
         while self.epoch < self.epochs:
@@ -151,8 +141,6 @@ class Trainer:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
         bar.close()
-        if self.distillation:
-            self.distillation.close()
         losses.read()
         return losses.mean
 
@@ -171,10 +159,9 @@ class Trainer:
         forward = partial(self.task, images, labels)
         loss_of = lambda _: forward()["loss"]  # noqa: E731
         if self.distillation is not None:
-            epoch, index = divmod(update, self.per_epoch)
             architectures = self.distillation.order(architectures)
-            batch = self.distillation.batch(images, epoch, index * self.config.grad_accum_steps + part)
-            loss_of = partial(self.distillation.loss, forward=forward, batch=batch)
+            self.distillation.start(images)
+            loss_of = partial(self.distillation.loss, forward=forward)
         losses = []
         for architecture in architectures:
             holding = self.model.using(architecture) if self.model.is_supernet else nullcontext()

@@ -13,7 +13,6 @@ ADDS: Mapping[str, str] = {
     "onnxruntime": "exported networks and their latency",
     "onnx": "exported networks and their latency",
     "onnxscript": "exported networks",
-    "fla": "linear attention by flash-linear-attention",
     "triton": "torch.compile on a GPU",
     "fairseq": "training through fairseq",
     "lightgbm": "boosted trees of predictors and of RankNAS",

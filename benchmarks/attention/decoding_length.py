@@ -33,14 +33,13 @@ LAYOUTS = {
     "all linear": ("linear",) * LAYERS,
     "every second linear": ("softmax", "linear") * (LAYERS // 2),
     "all softmax": ("softmax",) * LAYERS,
-    "all local": ("local",) * LAYERS,
 }
 
 
 def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, LanguageSubnet]:
     space = language_space(
         "decoding", layers=(LAYERS,), embed_dims=(width,), ffn_dims=(4 * width,), heads=(width // 32,), head_dim=32,
-        context_length=POSITIONS[-1] + STEPS, attention=("softmax", "local", "linear"),
+        context_length=POSITIONS[-1] + STEPS, attention=("softmax", "linear"),
     )  # fmt: skip
     architecture = Architecture({**space.largest().to_dict(), "attention": list(kinds)})
     with own_streams(0):

@@ -25,7 +25,6 @@ class Variant:
     importance: str = "activation"
     """Criterion that sorts channels and heads."""
     teacher: bool = True
-    mos: str = "none"
 
 
 FULL = Variant("sorted, with teacher")
@@ -56,12 +55,12 @@ class ConvertedRuns(Runs):
 
     def convert(self, variant: Variant, *options: object) -> Path:
         """Return the converted supernet; its search space is in a ``.yml`` file of the same name."""
-        name = f"converted-{variant.importance}-{variant.mos}"
+        name = f"converted-{variant.importance}"
         path = self.work / f"{name}.pt"
         calibrate = () if variant.importance == "none" else ("--calibrate", 16)
         self.run(
             name, "nas-ext", "elastic", "--checkpoint", self.trained(), "--out", path, "--space-out",
-            path.with_suffix(".yml"), "--importance", variant.importance, *calibrate, "--mos", variant.mos, *options,
+            path.with_suffix(".yml"), "--importance", variant.importance, *calibrate, *options,
         )  # fmt: skip
         return path
 

@@ -18,7 +18,7 @@ from benchmarks.parts.turns import milliseconds
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
-from nas_core.layers.attention.cosformer.forms import chosen_form, has_fla
+from nas_core.layers.attention.cosformer.forms import chosen_form
 from nas_core.precision import PRECISIONS, check_precision, computing_in, half_type
 
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768]
@@ -72,10 +72,10 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
     split = torch.randn(sequences, length, 3, HEADS, DIM, generator=generator).to(device, half)
     tensors = [x.detach().requires_grad_(backward) for x in split.permute(2, 0, 3, 1, 4)]
     kind = torch.device(device).type
-    form = chosen_form(kind, half, length, length, causal, DIM, has_fla(), False)
+    form = chosen_form(kind, length, length, DIM, False)
     figures: dict[str, Any] = {"sequences": sequences, "form": form}
     with computing_in("tf32" if precision == "tf32" else "fp32", device):
-        runs = dict(_contestants(kind, form, causal, length, precision))
+        runs = dict(_contestants(kind, form, causal, length))
         ready = {}
         for name, attention in runs.items():
             step = _step(attention, tensors, backward)
@@ -93,13 +93,12 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _contestants(kind: str, form: str, causal: bool, length: int, precision: str) -> Iterator[tuple[str, Attention]]:
+def _contestants(kind: str, form: str, causal: bool, length: int) -> Iterator[tuple[str, Attention]]:
     """Yield the project's attention, torch's softmax attention, and other implementations for the device."""
     yield "ours", _ours("auto", causal, length)
     yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
     forms = ["chunked"] if kind == "cuda" else []
     forms += ["dense"] if kind == "cuda" and length <= DENSE_TO else []
-    forms += ["fla"] if kind == "cuda" and causal and has_fla() and precision != "fp32" else []
     for rival in forms:
         if rival != form:
             yield rival, _ours(rival, causal, length)

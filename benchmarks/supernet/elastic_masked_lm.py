@@ -55,7 +55,7 @@ class Job(ConvertedRuns, TranslationRuns):
             begin = ("--search-space", self.converted(FULL).with_suffix(".yml"))
         return self.train(
             name, updates, 5e-4 if variant.converted else 1e-3, "--task", "supernet_masked_lm", "--arch", "mos_roberta",
-            "--mos", variant.mos, "--sampling", "sandwich", *criterion, *begin, "--seed", seed,
+            "--mos", "none", "--sampling", "sandwich", *criterion, *begin, "--seed", seed,
         )  # fmt: skip
 
     def subnets(self) -> dict[str, Architecture]:

@@ -31,8 +31,6 @@ RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"
 TRAINED_UPDATES, SHARES = 1608, (0.5, 0.65, 0.8)
 SHALLOW = "one decoder layer"
 WORKLOAD = {"source_vocab": 6000, "target_vocab": 6000, "source_length": 16, "target_length": 16, "beam": 4}
-CRITERIA = tuple(Variant(f"by {name}", importance=name) for name in ("weight", "gradient"))
-EXPERTS = (Variant("neuron-wise experts", mos="neuron"),)
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,8 @@ class Job(ConvertedRuns, TranslationRuns):
         if not variant.converted:
             begin = ("--search-space", self.space_file(), "--lr", 3e-3, "--dropout", 0.1)
         return self.translation(
-            name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer", "--mos",
-            variant.mos, "--sampling", "sandwich", *criterion, *begin, *schedule(updates), "--seed", seed,
+            name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "hat_transformer",
+            "--sampling", "sandwich", *criterion, *begin, *schedule(updates), "--seed", seed,
         )  # fmt: skip
 
     def alone(self, subnet: Path, name: str, updates: int, seed: int) -> Path:
@@ -178,8 +176,6 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         steps = args.steps if variant is FULL or not variant.converted else args.other_steps
         steps = [step for step in steps if step != updates and (step or variant.converted)]
         runs += [(variant, step, 1, name) for step in steps for name in main]
-    if not args.no_more:
-        runs += [(variant, updates, 1, name) for variant in (*CRITERIA, *EXPERTS) for name in main]
     rows = [row(job, *run, subnets[run[-1]]) for run in runs]
     space = load_space(job.space_file())
     networks = {name: Architecture.load(entry["file"]) for name, entry in subnets.items()}
@@ -206,7 +202,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--no-more", action="store_true", help="without other criteria and experts")
     parser.add_argument("--latency-only", action="store_true", help="add relative latencies to the result")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)

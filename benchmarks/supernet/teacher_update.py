@@ -5,8 +5,7 @@ update is fairseq's training step with gradient clipping, Adam and the fused lab
 fairseq's ``transformer`` of the largest subnet's sizes. Rows alternate on the same batch and subnets.
 
 - ``none``: no teacher.
-- ``teacher``: a checkpoint, all words compared.
-- ``cached``: stored outputs, 32 words per token.
+- ``teacher``: a checkpoint.
 - ``largest``: in the sandwich, the largest subnet is the teacher of the others.
 """
 
@@ -37,12 +36,11 @@ from fairseq_ext.task import SupernetTask
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "teacher_update.json"
-AIMS = {"teacher": 1.5, "cached": 1.1}
+AIMS = {"teacher": 1.5}
 """Largest accepted ratio to an update without teacher."""
 _OPTIONS = {
-    "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0, "distill_attention": 0.0,
-    "teacher_cache": None, "teacher_top_k": 0, "label_smoothing": 0.1, "sentence_avg": False, "ignore_prefix_size": 0,
-    "report_accuracy": False,
+    "distill_weight": 0.5, "distill_temperature": 1.0, "label_smoothing": 0.1, "sentence_avg": False,
+    "ignore_prefix_size": 0, "report_accuracy": False,
 }  # fmt: skip
 
 
@@ -85,10 +83,9 @@ def save_teacher(size: Size, task: Training, path: Path) -> None:
     )  # fmt: skip
 
 
-def criteria(task: Training, teacher: Path, folder: Path, sampling: str) -> dict[str, Any]:
+def criteria(task: Training, teacher: Path, sampling: str) -> dict[str, Any]:
     options = {
         "teacher": {"teacher": str(teacher)},
-        "cached": {"teacher": str(teacher), "teacher_cache": str(folder / f"cache-{sampling}")},
         **({"largest": {"teacher": "largest"}} if sampling == "sandwich" else {}),
     }
     plain = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
@@ -129,7 +126,7 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
             batch = dataset.collater([dataset[index] for index in range(len(dataset))])
             teacher = folder / "teacher.pt"
             save_teacher(size, task, teacher)
-            losses = criteria(task, teacher, folder, sampling)
+            losses = criteria(task, teacher, sampling)
             updates = {name: update_of(task, size, loss, batch) for name, loss in losses.items()}
             durations = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, sampling).items()}
             ratios = {name: middle(durations[name] / durations["none"], 3) for name in durations if name != "none"}

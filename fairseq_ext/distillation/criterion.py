@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.data import options_of
-from fairseq_ext.distillation.teacher import FileTeacher, differences, teacher_output, with_states
+from fairseq_ext.distillation.teacher import FileTeacher, teacher_output
 from fairseq_ext.patches import keep_all_sentences
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -36,9 +36,6 @@ from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, p
 
 LARGEST = "largest"
 """Value of ``--teacher`` that makes the largest subnet the teacher."""
-_CACHED_WORDS = 32
-"""Default number of words per token in ``--teacher-cache``."""
-_LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
 Outputs = tuple[Tensor, Tensor | None]
 """Features (N, C) and output embeddings (V, C), or logits (N, V) and None."""
 
@@ -61,52 +58,21 @@ class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
     distill_temperature: float = field(
         default=1.0, metadata={"help": "temperature of the logits of teacher and student"}
     )
-    distill_hidden: float = field(
-        default=0.0,
-        metadata={
-            "help": "weight of the difference between layer inputs of teacher and student, which must originate from"
-            " the same file of 'nas-ext elastic'"
-        },
-    )
-    distill_attention: float = field(
-        default=0.0,
-        metadata={"help": "weight of the difference between attention outputs, as for --distill-hidden"},
-    )
-    teacher_cache: Optional[str] = field(  # noqa: UP045
-        default=None,
-        metadata={"help": "folder in which the teacher's most probable words of each training token are cached"},
-    )
-    teacher_top_k: int = field(
-        default=0,
-        metadata={
-            "help": "number of the teacher's most probable words in the loss; 0: all words, or"
-            f" {_CACHED_WORDS} with --teacher-cache"
-        },
-    )
 
 
 def check_options(options: Any) -> None:
-    """Check the options of distillation, and fill in defaults."""
     if not options.teacher:
         raise ConfigError(
             "--teacher is missing; give --teacher FILE or --teacher largest, or a --criterion without distillation"
         )
     check_ranges(options, DISTILLATION_RANGES)
-    if not options.teacher_cache:
-        return
-    if options.teacher == LARGEST or options.distill_hidden or options.distill_attention:
-        raise ConfigError(
-            "--teacher-cache stores only probabilities of a frozen teacher; leave it out with --teacher largest,"
-            " --distill-hidden or --distill-attention"
-        )
-    options.teacher_top_k = options.teacher_top_k or _CACHED_WORDS
 
 
 class Distilled:
     """Mixin that adds a teacher to a criterion of fairseq; inherit it first.
 
-    The training loss is ``(1 - w)`` times fairseq's loss plus ``w`` times ``KL(teacher || student) * T^2``, plus
-    optional differences between layers. The validation loss is fairseq's.
+    The training loss is ``(1 - w)`` times fairseq's loss plus ``w`` times ``KL(teacher || student) * T^2``. The
+    validation loss is fairseq's.
 
     With ``--teacher largest``, the largest subnet is trained on labels only, and is the teacher of other subnets in the
     same batch (Yu et al. 2020, BigNAS, section 3.1).
@@ -117,16 +83,10 @@ class Distilled:
     smoothing = 0.0
     sentence_avg = False
     """Divide the loss by the number of sentences instead of tokens."""
-    cached = True
-    """True if the data is the same in each epoch, so that the teacher's output can be cached."""
 
     def set_up(self, cfg: Any, task: Any) -> None:
         with one_line_errors():
             check_options(cfg)
-            if cfg.teacher_cache and not self.cached:
-                raise ConfigError(
-                    "--teacher-cache cannot be used, since each epoch masks different tokens; leave it out"
-                )
             self.largest_first = cfg.teacher == LARGEST
             if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
                 raise ConfigError(
@@ -136,27 +96,17 @@ class Distilled:
         keep_all_sentences()
         self.options, self._task = cfg, task
         self.teacher: Any = None
-        self._shared = self._dummy = False
+        self._shared = False
         self._latest: tuple[Any, Any] | None = None
 
     @contextmanager
-    def one_batch(self, shared: bool = True, dummy: bool = False) -> Iterator[None]:
-        """Set the use of the teacher for all forward passes on one batch, in a ``with`` block.
-
-        Args:
-            shared: compute the teacher's output once for all forward passes.
-            dummy: do not cache the teacher's output, since the batch is not training data.
-        """
-        self._shared, self._dummy = shared, dummy
+    def one_batch(self) -> Iterator[None]:
+        """Compute the teacher's output once for all forward passes on one batch, in a ``with`` block."""
+        self._shared = True
         try:
             yield
         finally:
-            self._shared, self._dummy, self._latest = False, False, None
-
-    def train(self, mode: bool = True) -> Any:
-        if not mode and getattr(self, "teacher", None) is not None:
-            self.teacher.flush()
-        return super().train(mode)  # type: ignore[misc]
+            self._shared, self._latest = False, None
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
         if not (model.training and reduce):
@@ -182,41 +132,17 @@ class Distilled:
         Args:
             target, tokens, run: as returned by :meth:`predicted`.
         """
-        student, options = model, self.options
+        student = model
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module
-        states = None
         teacher = self._teacher_output(student, sample, run)
-        if options.distill_hidden or options.distill_attention:
-            outputs, states = with_states(student, lambda: run(model))
-        else:
-            outputs = run(model)
+        outputs = run(model)
         if teacher is None:
-            self._latest = sample, teacher_output(outputs, options.teacher_top_k, options.distill_temperature, states)
+            self._latest = sample, teacher_output(outputs, self.options.distill_temperature)
             loss, nll = self._own_loss(outputs, target)
             return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
-        sums = self._sums(outputs, target, teacher.rows)
-        loss = sums.loss
-        log = {"loss": loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
-        if states is None or teacher.states is None:
-            return loss, log
-        for name, weight, ours, theirs in (
-            ("hidden_loss", options.distill_hidden, states.hidden, teacher.states.hidden),
-            ("attention_loss", options.distill_attention, states.attention, teacher.states.attention),
-        ):
-            if weight:
-                difference = differences(ours, theirs, self.masks(sample)) * tokens
-                loss = loss + weight * difference
-                log[name] = difference.detach()
-        log["loss"] = loss.detach()
-        return loss, log
-
-    def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Return masks (B, T) of the tokens that are not padding, for encoder and decoder."""
-        decoder = sample["target"].ne(self._task.target_dictionary.pad())
-        if "prev_output_tokens" not in sample["net_input"]:
-            return {"": decoder}
-        return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
+        sums = self._sums(outputs, target, teacher)
+        return sums.loss, {"loss": sums.loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
 
     def _teacher_output(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
         """Return the teacher's output; None if the student itself is the teacher."""
@@ -230,9 +156,11 @@ class Distilled:
                     )
                 return None
             if self.teacher is None:
-                self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options, student)
+                self.teacher = FileTeacher(
+                    Path(self.options.teacher), self._task, self.options.distill_temperature, student
+                )
             defer = not self._shared and hasattr(student, "active_subnet")
-            output = self.teacher.output(sample, run, defer, cached=not self._dummy)
+            output = self.teacher.output(run, defer)
         if self._shared:
             self._latest = sample, output
         return output
@@ -243,7 +171,7 @@ class Distilled:
             return smoothed_loss(x, target, self.smoothing, self.padding_idx)
         return projected_smoothed_loss(x, table, target, self.smoothing, self.padding_idx)
 
-    def _sums(self, outputs: Outputs, target: Tensor, rows: Any) -> DistilledSums:
+    def _sums(self, outputs: Outputs, target: Tensor, teacher: Any) -> DistilledSums:
         x, table = outputs
         settings: dict[str, Any] = {
             "weight": self.options.distill_weight,
@@ -252,18 +180,16 @@ class Distilled:
             "padding_idx": self.padding_idx,
         }
         if table is None:
-            return distilled_loss(x, target, rows, **settings)
-        return projected_distilled_loss(x, table, target, rows, **settings)
+            return distilled_loss(x, target, teacher, **settings)
+        return projected_distilled_loss(x, table, target, teacher, **settings)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)  # type: ignore[misc]
         total = sum(log.get("sample_size", 0) for log in logging_outputs)
-        for name in _LOGGED:
-            if any(name in log for log in logging_outputs):
-                value = sum(log.get(name, 0) for log in logging_outputs)
-                scale = math.log(2) if name == "distill_loss" else 1.0
-                metrics.log_scalar(name, value / total / scale, total, round=3)
+        if any("distill_loss" in log for log in logging_outputs):
+            value = sum(log.get("distill_loss", 0) for log in logging_outputs)
+            metrics.log_scalar("distill_loss", value / total / math.log(2), total, round=3)
 
 
 def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:
@@ -324,8 +250,6 @@ class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[m
 class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
     """``masked_lm`` with a teacher that gets the same masked sentences."""
 
-    cached = False
-
     def __init__(self, task: Any, cfg: DistilledMaskedLmConfig) -> None:
         super().__init__(cfg, task)
         self.set_up(cfg, task)
@@ -338,9 +262,6 @@ class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
             None,
         )
         return target[masked], masked.int().sum(), run
-
-    def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        return {"": sample["net_input"]["src_tokens"].ne(self.padding_idx)}
 
 
 for _name, _criterion, _config in (

@@ -39,7 +39,6 @@ from fairseq_ext.model import resolve_linear_lengths, sentence_lengths
 from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, UnsupportedError
 from nas_core.files.reading import real_path
-from nas_core.layers import MoSConfig
 from nas_core.layers.torch_modes import evaluating
 from nas_core.models.elastic import ElasticForm
 from nas_core.models.language import LanguageNet
@@ -55,7 +54,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
 from nas_core.supernet.elastic.space_spec import space_for
-from nas_core.supernet.teacher.cache import weights_digest
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify a conversion."""
@@ -125,17 +123,14 @@ class FairseqTrained:
             **{"task": f"supernet_{self.family.task}", **options},
         )
         self.family.fill_in(self._args)
-        net = self._network(self._config())
+        dictionaries = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
+        with own_streams(0):
+            net = self.network(space, *map(len, dictionaries), self._config())
         net.load_state_dict(self.mapped(model, net))
         self.net: Any = net.to(self._device).eval()
 
     def _config(self) -> Any:
         return self.family.network_config(self._args, self.task.source_dictionary.pad(), static=False)
-
-    def _network(self, config: Any) -> nn.Module:
-        dictionaries = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
-        with own_streams(0):
-            return self.network(self.space, *map(len, dictionaries), config)
 
     def difference(self, net: nn.Module) -> float:
         """Return the largest difference between outputs of the supernet and of fairseq's model, relative to the largest
@@ -176,19 +171,12 @@ class FairseqTrained:
             logits.flatten(0, 1), batch["target"].flatten(), ignore_index=padding, label_smoothing=min(smoothing, 1.0)
         )
 
-    def with_experts(self, mos: str) -> nn.Module:
-        return self._network(replace(self.net.config, mos=MoSConfig(kind=mos))).to(self._device).eval()
-
     def save(self, path: Path, net: nn.Module) -> None:
         config: Any = net.config
         args = copy.copy(self._args)
-        args.arch = self.family.static if config.mos.kind == "none" else self.family.model
-        args.mos, args.mos_experts = config.mos.kind, config.mos.experts
-        args.mos_router_hidden, args.mos_router_layers = config.mos.router_hidden, config.mos.router_layers
         for name in self.family.orders:
             setattr(args, name, list(getattr(config, name)) or None)
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
-        args.converted = weights_digest(weights)  # identifies this order of channels
         write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
     # -- compression, see nas_core.compression.host.Compressible ------------------------------------------------------
@@ -253,11 +241,7 @@ class FairseqTrained:
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
         net: Any = model.net
-        args = copy.copy(self._args)
-        for (side, layers), option in zip(kept.items(), self.family.orders, strict=True):
-            rest = set(range(self.form.sides(self.net)[side])) - set(layers)
-            setattr(args, option, [*layers, *sorted(rest)])
-        state = {**self._state, "cfg": {**self._state["cfg"], "model": args}}
+        state = {**self._state, "cfg": {**self._state["cfg"], "model": self._args}}
         architecture = net.space.largest()
         write_subnet(state, net.static_state(architecture), architecture, path)
         return sum(parameter.numel() for parameter in net.parameters())

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
-from fairseq_ext.checkpoint import read_state
-from fairseq_ext.compat import in_groups
-from fairseq_ext.elastic.trained import Request, TrainedMaskedLM, model_name, settings_of
-from fairseq_ext.masked_lm import stored_heads
 from fairseq_ext.model import TranslationModel
-from nas_core.errors import CheckpointError
 from nas_core.export.parts import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
-from nas_core.models.masked_lm.export import encoder_part
 from nas_core.models.translation.export import translation_info, translation_parts
-from nas_core.space import Architecture, Choice, SearchSpace
+from nas_core.space import Architecture
 
 
 def translation_exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
@@ -59,26 +52,6 @@ def _text(dictionary: Any) -> str:
     return text.getvalue()
 
 
-class MaskedLM:
-    """Trained network of ``--arch roberta*`` that can be exported."""
-
-    def __init__(self, trained: Any) -> None:
-        self._trained, largest = trained, trained.space.largest()
-        sizes = {
-            "encoder.layers": largest["layers"],
-            "encoder.embed_dim": largest["embed_dim"],
-            "encoder.ffn_dim": largest["ffn_dim"][0],
-            "encoder.self_heads": largest["heads"][0],
-        }
-        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in sizes.items()])
-
-    def exportable(self, architecture: Architecture) -> Exportable:
-        trained = self._trained
-        head = getattr(trained.task.cfg, "classification_head_name", None)
-        part = encoder_part(trained.net, trained.space.largest(), head, trained.longest())
-        return masked_lm_exportable(trained.task, part, self.space.validate(architecture))
-
-
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
     """Return ``part`` (encoder with the head of its task), and the information needed for inference."""
     dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
@@ -99,29 +72,6 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
         labels = task.label_dictionary.symbols[task.label_dictionary.nspecial :][: task.cfg.num_classes]
         info |= {"classes": None if task.cfg.regression_target else labels, "separator": task.cfg.separator_token}
     return Exportable((part,), info, {"dict.txt": _text(dictionary)})
-
-
-def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
-    """Open a checkpoint of fairseq's ``roberta``; return None for a checkpoint of this package.
-
-    Raises:
-        CheckpointError: the checkpoint belongs to another model, or lacks the classification head of its task.
-    """
-    state = in_groups(read_state(path, mmap=True))
-    settings = settings_of(state, path)
-    if "search_space_json" in settings:
-        return None
-    if model_name(settings) != "roberta":
-        raise CheckpointError(
-            f"{path} was trained with --arch {settings.get('arch')}, which cannot be exported; expected mos_*, hat_*,"
-            " mformer_* or roberta*"
-        )
-    heads = stored_heads(state["model"], "classification_heads.")  # fairseq adds a random one that is missing
-    trained = TrainedMaskedLM(path, state, Request(data=data))
-    head = getattr(trained.task.cfg, "classification_head_name", None)
-    if head is not None and head not in heads:
-        raise CheckpointError(f"{path} has no weights of classification head {head!r}; give a fine-tuned network")
-    return MaskedLM(trained)
 
 
 def _special(dictionary: Any) -> dict[str, int]:

@@ -63,7 +63,6 @@ HOSTS = (
 )
 CUDA_PACKAGES = {
     "triton": ("triton", "pytorch-triton"),
-    "flash-linear-attention": ("flash-linear-attention",),
     "onnxruntime-gpu": ("onnxruntime-gpu",),
 }
 """Package for CUDA devices -> names under which it is distributed."""

@@ -31,11 +31,10 @@ def command(
             " auto. Default: equal.",
         ),
     ] = None,
-    mos: Annotated[str, typer.Option(help="Experts of feed-forward layers: none, layer, neuron, ..")] = "none",
     importance: Annotated[
         str | None,
         typer.Option(
-            help="Criterion that sorts heads, hidden units and channels: activation, weight, gradient or none;"
+            help="Criterion that sorts heads, hidden units and channels: activation, weight or none;"
             " default: activation with --calibrate, otherwise weight."
         ),
     ] = None,
@@ -61,8 +60,6 @@ def command(
 
     Heads, hidden units, channels and layers are sorted, so that smaller subnets keep the most important ones.
     """
-    from nas_core.errors import check_choice
-    from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
     from nas_core.space import save_space
     from nas_core.supernet.elastic.attention import FitConfig
@@ -71,7 +68,6 @@ def command(
     from nas_core.supernet.host import open_trained
 
     by = importance or ("activation" if calibrate else "weight")
-    check_choice("--mos", mos, mixtures())
     kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit
@@ -86,7 +82,7 @@ def command(
     trained = open_trained(
         checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device, **options
     )
-    done = convert(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
+    done = convert(trained, out, importance_by=by, calibrate=calibrate, fit_steps=fit_steps)
     seconds = time.perf_counter() - start
     if space_out:
         save_space(trained.space, space_out)

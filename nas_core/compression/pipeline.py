@@ -55,7 +55,7 @@ class CompressConfig:
     distill_hidden: float = 0.0
     """Weight of the loss between the layers' outputs and the trained network's."""
     importance: str = "activation"
-    """Criterion by which heads, hidden units and channels are kept: activation, weight, gradient or none."""
+    """Criterion by which heads, hidden units and channels are kept: activation, weight or none."""
     calibrate: int = 8
     """Number of training batches for importance, order of layers and repair."""
     repair: bool = True

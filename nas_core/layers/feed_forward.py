@@ -58,7 +58,7 @@ class ElasticFeedForward(nn.Module):
         self.fc1, self.fc2 = MoSLinear(embed_dim, ffn_dim, mos), MoSLinear(ffn_dim, embed_dim, mos)
         router = ROUTERS.get(mos.kind)
         self.routers.extend(
-            router(features, mos, rows) for rows in ((ffn_dim,) if mos.shared else (ffn_dim, embed_dim))
+            router(features, mos, rows) for rows in ((ffn_dim,) if router.shareable else (ffn_dim, embed_dim))
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:

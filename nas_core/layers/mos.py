@@ -41,12 +41,8 @@ class MoSConfig:
     """Width of the router's hidden layers (paper: 128)."""
     router_layers: int = 2
     """Number of linear layers of the router (paper: 2 is best, Table 13)."""
-    router_dropout: float = 0.0
-    """Dropout probability after each hidden layer of the router."""
     router_temperature: float = 1.0
     """Divisor of the router's logits (paper: 1). A large value mixes experts evenly for all architectures."""
-    share_router: bool | None = None
-    """Use one router for both linear layers. None means yes if the router supports it."""
     encoding: str = "summary"
     """Encoding of architectures as input of routers, one of :data:`nas_core.space.space.ENCODINGS`. The paper uses
     ``summary`` for translation and ``layers`` for BERT."""
@@ -61,17 +57,8 @@ class MoSConfig:
                 f"got experts {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
                 " expected at least 1 each"
             )
-        if not 0 <= self.router_dropout < 1:
-            raise ConfigError(f"router_dropout is {self.router_dropout}; expected at least 0 and below 1")
         if not 0 < self.router_temperature < float("inf"):
             raise ConfigError(f"router_temperature is {self.router_temperature}; expected a number above 0")
-        if self.share_router and not ROUTERS.get(self.kind).shareable:
-            raise ConfigError(f"{self.kind}-wise routers cannot be shared between layers; remove share_router")
-
-    @property
-    def shared(self) -> bool:
-        """True if both linear layers of a feed-forward layer use one router."""
-        return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
 # -- routers -----------------------------------------------------------------------------------------------------------
@@ -92,7 +79,7 @@ class Router(nn.Module):
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.Linear(widths[-1], config.experts * self.rows(out_features))
-        self.dropout, self.temperature = config.router_dropout, config.router_temperature
+        self.temperature = config.router_temperature
 
     @staticmethod
     def rows(out_features: int) -> int:
@@ -117,7 +104,6 @@ class Router(nn.Module):
             x = encoding.to(exact)
             for layer in self.hidden:
                 x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))
-                x = nn.functional.dropout(x, self.dropout, self.training)
             weight, bias = prefix(self.out.weight, used).to(exact), prefix(self.out.bias, used).to(exact)
             logits = nn.functional.linear(x, weight, bias).view(rows, self.experts)
             return torch.softmax(logits / self.temperature, dim=-1)

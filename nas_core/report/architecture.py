@@ -10,7 +10,7 @@ from nas_core.layers.attention import KINDS
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
-_KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L"), "local": ("#8a5fb0", "W")}
+_KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L")}
 _UNKNOWN = "#6d6d6d"
 """Colour of unknown kinds of attention."""
 

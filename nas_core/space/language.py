@@ -13,7 +13,7 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 from nas_core.space.stack import attention_choice, size_choices
 
-_KINDS = ("softmax", "local", "linear")
+_KINDS = ("softmax", "linear")
 
 
 def language_space(
@@ -80,7 +80,7 @@ def language_base() -> SearchSpace:
 
 @register_space
 def mformer_language_base() -> SearchSpace:
-    """Return ``language_base`` with a choice of softmax, local or linear attention per layer."""
+    """Return ``language_base`` with a choice of softmax or linear attention per layer."""
     return _base("mformer_language_base", _KINDS)
 
 
@@ -92,5 +92,5 @@ def language_small() -> SearchSpace:
 
 @register_space
 def mformer_language_small() -> SearchSpace:
-    """Return ``language_small`` with a choice of softmax, local or linear attention per layer."""
+    """Return ``language_small`` with a choice of softmax or linear attention per layer."""
     return _small("mformer_language_small", _KINDS)

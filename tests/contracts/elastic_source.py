@@ -84,15 +84,6 @@ class ElasticSourceContract:
         assert moved <= named and all(len(before[name].unique()) == 1 for name in named - moved)
         assert trained.difference(net) <= 1e-5
 
-    @pytest.mark.parametrize("mos", ["layer", "neuron"])
-    def test_experts_begin_as_the_trained_network(self, trained: Trained, mos: str, tmp_path: Path) -> None:
-        done = convert(trained, tmp_path / "supernet.pt", importance_by="weight", mos=mos)
-        assert done.difference <= 1e-5
-        opened = open_supernet(tmp_path / "supernet.pt", data=self.data)
-        assert opened.space == trained.space
-        smallest = opened.evaluate(opened.space.smallest())
-        assert smallest["loss"] < float("inf")
-
     def test_a_smaller_network_is_extracted(self, supernet: Supernet, tmp_path: Path) -> None:
         for name in ("smallest", "largest"):
             architecture = getattr(supernet.space, name)()

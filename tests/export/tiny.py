@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nas_core.export.parts import Exportable
-from nas_core.layers.attention import KINDS, LinearAttention
+from nas_core.layers.attention import LinearAttention
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, with_attention
@@ -16,11 +16,9 @@ from tests.models.translation.tiny import PAD, SOURCE_VOCAB, SPACE, VOCAB, build
 
 EOS, LIMIT = 2, 12
 BOTH = with_attention(SPACE, "tiny-both", *[("softmax", "linear")] * 3)
-ALL = with_attention(SPACE, "tiny-all", KINDS.names(), KINDS.names(), ("softmax", "linear"))
 MODELS: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
     "softmax": (("softmax", "softmax", "softmax"), {"relative_length": 3}),
-    "local": (("local", "local", "linear"), {}),
-    "mixed": (("linear", "linear", "softmax"), {"norm_first": True, "linear": LinearAttention(16, "rms")}),
+    "mixed": (("linear", "linear", "softmax"), {"norm_first": True, "linear": LinearAttention(16)}),
 }
 """Attention in the encoder, in the decoder, across; settings of the network."""
 
@@ -29,9 +27,8 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
     """A supernet with random weights, in evaluation mode, and an architecture of unequal layers that read two layers of
     the encoder and one."""
     kinds, config = MODELS[name]
-    space = ALL if "local" in kinds else BOTH
     settings = {"linear": LinearAttention(16), **config}
-    net = build("layer" if name == "softmax" else "none", "separate", space, **settings)
+    net = build("layer" if name == "softmax" else "none", "separate", BOTH, **settings)
     layers = 2 if name == "softmax" else 1  # tracing more takes seconds
     genes: dict[str, Any] = {
         "encoder.embed_dim": 12,
@@ -51,7 +48,7 @@ def network(name: str) -> tuple[TranslationNet, Architecture]:
         for parameter, weight in net.named_parameters():  # translations that differ
             if "kv_proj.weight" in parameter or parameter in ("source_embedding.weight", "output.weight"):
                 weight.mul_(8)
-    return net.eval(), space.validate(Architecture(genes))
+    return net.eval(), BOTH.validate(Architecture(genes))
 
 
 def exportable(name: str) -> tuple[Exportable, TranslationNet, Architecture]:

@@ -55,7 +55,7 @@ LANGUAGE_SPACE = language_space(
     heads=(4, 2),
     head_dim=4,
     context_length=26,
-    attention=("softmax", "local", "linear"),
+    attention=("softmax", "linear"),
 )
 MASKED_SPACE = masked_lm_space(
     "tiny-masked",

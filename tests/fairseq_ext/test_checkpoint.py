@@ -60,19 +60,12 @@ def test_checkpoints_hold_plain_data(trained, extracted):
         assert kinds({**content, "model": dict(content["model"])}) <= plain
 
 
-@pytest.mark.parametrize(
-    ("settings", "kept"),
-    [
-        ({"encoder_order": None, "decoder_order": [1, 0]}, {"decoder": [1]}),  # of a supernet
-        ({"encoder_order": [2, 1, 0], "kept_layers": {"decoder": [1]}}, {"encoder": [1, 2], "decoder": [1]}),
-    ],
-)
-def test_a_subnet_remembers_which_layers_it_kept_also_when_it_is_taken_out_again(settings, kept, tmp_path):
-    model = argparse.Namespace(**{"arch": "hat_transformer", "decoder_order": None, **settings})
+def test_a_subnet_has_no_order_of_layers_and_no_options_of_supernets(tmp_path):
+    model = argparse.Namespace(arch="hat_transformer", encoder_order=None, decoder_order=[1, 0])
     task = {"_name": "supernet_translation", "valid_random": 2, "source_lang": "de"}
     write_subnet({"cfg": {"model": model, "task": task}}, {}, SPACE.smallest(), tmp_path / "subnet.pt")
     stored = read_state(tmp_path / "subnet.pt")["cfg"]
-    assert stored["model"].kept_layers == kept and stored["model"].decoder_order is None
+    assert stored["model"].decoder_order is None
     assert stored["task"] == {"_name": "translation", "source_lang": "de"}
 
 

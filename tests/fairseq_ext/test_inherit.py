@@ -13,7 +13,7 @@ from tests.fairseq_ext.running import SPACE, assert_one_line, passed, run, subne
 
 MIXED = with_attention(SPACE, "tiny_mixed", *[("softmax", "linear")] * 3)
 TRAINED_WITH = [
-    "--share-all-embeddings", "--normalize-before", "--max-relative-length", 3, "--linear-normalize", "rms",
+    "--share-all-embeddings", "--normalize-before", "--max-relative-length", 3,
     "--max-source-positions", 64, "--max-target-positions", 48,
 ]  # fmt: skip
 
@@ -55,7 +55,7 @@ def test_training_goes_on_with_nothing_but_the_file(joined, plain, made, tmp_pat
     assert set(done.drawn) == {Architecture.load(made / "architecture.json")}
     before, after = settings(made / "subnet.pt"), settings(tmp_path / "checkpoint_last.pt")
     for name in ("share_all_embeddings", "normalize_before", "max_relative_length", "linear_max_length",
-                 "linear_normalize", "max_source_positions", "max_target_positions", "search_space_json",
+                 "max_source_positions", "max_target_positions", "search_space_json",
                  "subnet_json"):  # fmt: skip
         assert getattr(before, name) == getattr(after, name), name
     assert not hasattr(after, "inherited_space_json")

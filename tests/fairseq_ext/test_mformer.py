@@ -72,7 +72,6 @@ def test_the_decoders_scale_is_that_of_the_data_and_part_of_the_checkpoint(check
     """The longest sentence has nine words and its end: 10, rounded up to 16."""
     model = read_checkpoint(checkpoint)["cfg"]["model"]
     assert (model.linear_max_length, model.linear_encoder_length) == (16, None)
-    assert model.linear_normalize == "denominator"
     assert torch.is_tensor(read_checkpoint(checkpoint)["model"]["net.reference_widths"])
 
 
@@ -143,13 +142,3 @@ def test_without_data_the_scale_has_to_be_given(monkeypatch):
     args.linear_max_length = None
     resolve_linear_lengths(args, get_space("mformer_wmt14_en_de"), None)  # linear in the encoder alone
     assert args.linear_max_length == 48
-
-
-def test_the_form_of_linear_attention_is_kept(checkpoint, corpus, tmp_path):
-    state = torch.load(checkpoint, weights_only=True)
-    assert state["cfg"]["model"].linear_form == "auto"
-    state["cfg"]["model"].linear_form = "chunked"
-    torch.save(state, tmp_path / "other.pt")
-    subnet = opened(tmp_path / "other.pt", corpus).net.select(everywhere_linear())
-    attentions = [layer.self_attn for layer in (*subnet.encoder_layers, *subnet.decoder_layers)]
-    assert {attention.kind.form for attention in attentions} == {"chunked"}

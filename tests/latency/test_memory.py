@@ -43,7 +43,7 @@ IMAGE = image_space(
     attention=("softmax", "linear"),
     relative_clip=3,
 )
-KINDS = ("softmax", "linear", "local")
+KINDS = ("softmax", "linear")
 PLACED = {kind: (kind,) for kind in KINDS} | {"mixed": KINDS}
 """Attention of language models: one kind in all layers, or one of several in each."""
 SIZES: dict[str, Any] = {

@@ -52,7 +52,6 @@ class TestNeuronWise(ElasticContract):
     [
         (PLAIN, 0),
         (MoSConfig(kind="layer"), 1),
-        (MoSConfig(kind="layer", share_router=False), 2),
         (MoSConfig(kind="neuron"), 2),
     ],
 )

@@ -135,9 +135,7 @@ WRONG = [
     (lambda: MoSConfig(kind="neurons"), UnknownChoiceError, "neurons"),
     (lambda: MoSConfig(kind="layer", experts=0), ConfigError, "experts 0"),
     (lambda: MoSConfig(kind="layer", router_layers=0), ConfigError, "layers 0"),
-    (lambda: MoSConfig(kind="layer", router_dropout=1.0), ConfigError, "1.0"),
     (lambda: MoSConfig(kind="layer", router_temperature=0.0), ConfigError, "0.0"),
-    (lambda: MoSConfig(kind="neuron", share_router=True), ConfigError, "neuron"),
 ]
 
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import KINDS
 from nas_core.layers.attention.cosformer import cosformer_naive
-from nas_core.layers.attention.local import naive_local
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves
@@ -40,8 +39,6 @@ class NaiveLayer(nn.Module):
         )
         if self.kind == "linear":
             y = cosformer_naive(q, k, v, max_length=length)
-        elif self.kind == "local":
-            y = naive_local(q, k, v, 16, None)
         else:
             keys = k[:, :, None].expand(-1, -1, length, -1, -1)
             if hasattr(self.self_attn, "relative"):
@@ -95,11 +92,6 @@ class TestRelativeLayer(ElasticContract):
 class TestLinearLayer(ElasticContract):
     def case(self) -> ElasticCase:
         return layer_case("linear", relative=True)
-
-
-class TestLocalLayer(ElasticContract):
-    def case(self) -> ElasticCase:
-        return layer_case("local", relative=True)
 
 
 class TestPatchEmbedding(ElasticContract):

@@ -48,7 +48,7 @@ def masked(form: str, space: SearchSpace, tolerance: float = 1e-5) -> Case:
     )  # fmt: skip
 
 
-IMAGES = {"patches": {"class_token": False}, "rms": {"pool": "token", "normalize": "rms"}}
+IMAGES = {"patches": {"class_token": False}, "token": {"pool": "token"}}
 CASES = {
     **{
         f"translation, {tables} tables": Case(

@@ -28,7 +28,7 @@ from tests.models.language import tiny as language
 from tests.models.masked_lm import tiny as masked_lm
 from tests.models.translation import tiny as translation
 
-ALL = ("softmax", "linear", "local")
+ALL = ("softmax", "linear")
 # Heads are so wide that few queries have no positive channel: a small denominator is a large gradient.
 HAT = translation_space(
     "tiny-heads", embed_dims=(16, 12), ffn_dims=(24, 16, 8), heads=(4, 2), encoder_layers=(3, 2, 1),

@@ -120,9 +120,9 @@ def test_any_kinds_of_attention_have_codes_of_their_own_between_the_published_on
     published = get_space("mformer_translation_small").choice("encoder.self_attention")
     assert published.options[0] == ("softmax", "linear")
     assert published.codes == (("linear", 0.0), ("softmax", 1.0))
-    space = with_attention(get_space("hat_small"), "more", ("softmax", "linear", "local", "theirs"))
+    space = with_attention(get_space("hat_small"), "more", ("softmax", "linear", "others", "theirs"))
     choice = space.choice("encoder.self_attention")
-    assert [choice.code(kind) for kind in ("linear", "local", "theirs", "softmax")] == [0.0, 1 / 3, 2 / 3, 1.0]
+    assert [choice.code(kind) for kind in ("linear", "others", "theirs", "softmax")] == [0.0, 1 / 3, 2 / 3, 1.0]
     assert space.largest()["encoder.self_attention"] == ("softmax",) * 3
     assert space.smallest()["encoder.self_attention"] == ("linear",) * 3
 

@@ -66,5 +66,5 @@ def test_a_training_on_a_folder(folder: Path, tmp_path: Path, capsys: pytest.Cap
 def test_processes_that_read_images(npz: Path, tmp_path: Path) -> None:
     with plain_images():
         alone = train(npz, tmp_path / "alone")
-        kept = train(npz, tmp_path / "kept", workers=1, persistent_workers=True)
+        kept = train(npz, tmp_path / "kept", workers=1)
     assert kept.history[0] == alone.history[0] and len(kept.history) == 2

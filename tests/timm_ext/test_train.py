@@ -97,7 +97,7 @@ def test_a_supernet_learns_and_reports_its_subnets(npz: Path, tmp_path: Path) ->
 def test_a_static_network_from_a_folder(folder: Path, tmp_path: Path) -> None:
     SPACE.smallest().save(tmp_path / "A.json")
     changes = {"val_data": str(folder), "subnet": str(tmp_path / "A.json"), "batch_size": 8, "img_size": 24}
-    trainer = train(folder, tmp_path / "run", precision="bf16", grad_checkpointing=True, **changes)
+    trainer = train(folder, tmp_path / "run", precision="bf16", **changes)
     assert trainer.model.architecture == SPACE.smallest() and "subnets" not in trainer.history[-1]
     model = load_model(tmp_path / "run" / "last.pt")
     assert model.net.grid == (3, 3) and model(torch.randn(2, 3, 24, 24)).shape == (2, 2)

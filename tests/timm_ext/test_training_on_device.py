@@ -80,12 +80,12 @@ def test_an_update_is_that_of_float32(
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_a_run_in_every_precision(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
-    settings = {**on(device, precision), "ema": 0.9, "mixup": 0.2, "channels_last": precision == "fp16"}
-    trainer = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=device != "cpu", **settings)
+    settings = {**on(device, precision), "ema": 0.9, "mixup": 0.2}
+    trainer = train(npz, tmp_path / "run", sampling="sandwich", **settings)
     assert len(trainer.history) == 2 and trainer.history[-1]["loss"] < 1
     state = read_checkpoint(tmp_path / "run" / "last.pt")
     assert bool(state["scaler"]) == (precision == "fp16")
-    repeated = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=False, **settings)  # nothing is left to do
+    repeated = train(npz, tmp_path / "run", sampling="sandwich", **settings)  # nothing is left to do
     assert repeated.history == trainer.history
     if precision == "fp16":
         assert repeated.step.scaler.get_scale() == trainer.step.scaler.get_scale()
@@ -199,11 +199,11 @@ def test_another_device_than_the_current_one(second_device: str, npz: Path, tmp_
 
 def test_a_trained_model_is_converted_and_teaches(device: str, npz: Path, tmp_path: Path) -> None:
     model, teacher = vit(), str(tmp_path / "supernet.pt")
-    supernet = elastic(model, importance_by="gradient", calibrate=1, data=npz, device=device, out=teacher)
+    supernet = elastic(model, importance_by="activation", calibrate=1, data=npz, device=device, out=teacher)
     x = images(model).to(device)
     with torch.no_grad():
         torch.testing.assert_close(supernet(x), model(x), atol=1e-4, rtol=1e-4)
     named = {"model": "", "search_space": "", "init": teacher, "teacher": teacher, "device": device, "epochs": 1}
-    trainer = Trainer(config(npz, tmp_path / "run", **named, distill_hidden=0.5, distill_attention=0.5))
+    trainer = Trainer(config(npz, tmp_path / "run", **named))
     assert trainer.run()["loss"] > 0
     assert next(trainer.model.parameters()).device.type == torch.device(device).type

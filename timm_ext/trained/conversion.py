@@ -145,11 +145,6 @@ class TrainedViT:
         images, labels = batch
         return F.cross_entropy(net(subnet, images), labels)
 
-    def with_experts(self, mos: str) -> nn.Module:
-        order = self.net.config.layer_order
-        self.supernet = VisionModel(self.space, **self.arguments, layer_order=order, mos=mos).to(self.device).eval()
-        return self.supernet.net
-
     def save(self, path: Path, net: nn.Module) -> None:
         assert net is self.supernet.net
         save_checkpoint(path, self.supernet, arch=ELASTIC, epoch=0, trained={"arch": self.source.name})
@@ -218,7 +213,6 @@ def elastic(
     data: str | Path | None = None,
     calibrate: int = 0,
     fit_steps: int = FitConfig().steps,
-    mos: str = "none",
     out: str | Path | None = None,
     device: str = "cpu",
     **arguments: Any,
@@ -231,12 +225,11 @@ def elastic(
         space: search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` to vary only
             these genes, ``attention`` to vary only the attention.
         attention: kinds of attention to choose from, in addition to softmax, if ``space`` is ``auto``.
-        importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
-            or ``none``.
+        importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight`` or
+            ``none``.
         data: images for calibration, as in ``timm_ext.train --data``.
         calibrate: number of calibration batches of 64 images.
         fit_steps: updates that fit each additional kind of attention; 0: copy the weights of softmax attention.
-        mos: experts of the feed-forward layers: ``none``, ``layer``, ``neuron``, ..
         out: new file for the supernet.
         arguments: further arguments of ``timm.create_model``, if ``model`` is a name.
 
@@ -256,5 +249,5 @@ def elastic(
     trained = TrainedViT(source, space, attention, None if data is None else str(data), device)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "supernet.pt" if out is None else Path(out)
-        convert(trained, path, importance_by=importance_by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
+        convert(trained, path, importance_by=importance_by, calibrate=calibrate, fit_steps=fit_steps)
     return trained.supernet

@@ -206,7 +206,6 @@ KINDS: Registry[AttentionKind] = Registry(
     {
         "softmax": "nas_core.layers.attention.softmax:SOFTMAX",
         "linear": "nas_core.layers.attention.cosformer.kind:LINEAR",
-        "local": "nas_core.layers.attention.local:LOCAL",
     },
     AttentionKind,
 )

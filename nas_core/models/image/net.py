@@ -79,10 +79,6 @@ class VisionConfig:
     """Number of learned tokens after the class token (Darcet et al. 2024)."""
     pool: str = "avg"
     """One of :data:`POOLS`."""
-    normalize: str = "denominator"
-    """Normalisation of linear attention: ``denominator``, ``rms`` or ``layer``."""
-    linear_form: str = "auto"
-    """Implementation of linear attention, see :func:`cosformer_attention`."""
     dropout: float = 0.0
     """Dropout after the embedding and each sublayer."""
     attention_dropout: float = 0.0
@@ -150,7 +146,7 @@ class VisionNet(nn.Module):
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
         relative = (clip, head_dim) if clip else None
-        configured = {"linear": LinearAttention(None, config.normalize, config.linear_form)}
+        configured = {"linear": LinearAttention(None)}
         self.prefix_tokens = int(config.class_token) + config.registers
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5

@@ -24,8 +24,6 @@ from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorded, attentions_of, computed, record
 from nas_core.supernet.teacher.taps import Taps
 
-# Largest rounding error, such as of local attention over whole sequences.
-_EXACT = 1e-9
 # Added to variances relative to their mean, for directions without input.
 _LEAST = 1e-6
 
@@ -120,8 +118,6 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
     count = max(1, len(recorded) // 5) if len(recorded) >= 5 else 0
     fitted, held_out = recorded[count:], recorded[:count] or recorded
     before = _mean_error(weights, held_out)
-    if before < _EXACT:
-        return before, before, before
     copies = _values(weights)
 
     def rotate_and_solve() -> None:

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, check_choice
 from nas_core.files.writing import make_folder
-from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.ablation import depth_order, mean_loss, recovered_loss
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
-from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
@@ -31,7 +29,7 @@ class Trained(Protocol):
     """Trained network of a host framework, as an elastic network."""
 
     net: Any
-    """Elastic network without experts. Its largest subnet has the trained weights; other attention types have copies of
+    """Elastic network. Its largest subnet has the trained weights; other attention types have copies of
     them."""
     space: SearchSpace
     form: ElasticForm
@@ -45,9 +43,6 @@ class Trained(Protocol):
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the differentiable mean loss of a subnet on a batch."""
-
-    def with_experts(self, mos: str) -> nn.Module:
-        """Return a network like :attr:`net` with experts and random weights. ``mos`` is a :attr:`MoSConfig.kind`."""
 
     def save(self, path: Path, net: nn.Module) -> None:
         """Write a supernet as a checkpoint of the host framework."""
@@ -73,8 +68,8 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
         if number < 0:
             raise ConfigError(f"--{option} is {number}; expected at least 0")
-    if importance_by in ("activation", "gradient") and not calibrate:
-        raise ConfigError(f"--importance {importance_by} needs calibration data; give --calibrate, e.g. 16")
+    if importance_by == "activation" and not calibrate:
+        raise ConfigError("--importance activation needs calibration data; give --calibrate, e.g. 16")
     if fit_steps and not calibrate:
         raise ConfigError(
             "fitting other kinds of attention needs calibration data; give --calibrate, e.g. 16, or --fit 0 for copies"
@@ -96,7 +91,6 @@ def convert(
     *,
     importance_by: str = "weight",
     calibrate: int = 0,
-    mos: str = NONE,
     fit_steps: int = FitConfig().steps,
 ) -> ConversionResult:
     """Convert a trained network into a supernet, and save it.
@@ -107,7 +101,6 @@ def convert(
             :data:`nas_core.supernet.elastic.importance.CRITERIA`.
         calibrate: number of batches for importance and layer ablation. With 0, shallower networks keep the first
             layers.
-        mos: experts of feed-forward layers, a :attr:`MoSConfig.kind`.
         fit_steps: updates per layer and attention type, see :func:`nas_core.supernet.elastic.attention.fit`. With 0,
             all types have copies of the trained weights.
 
@@ -137,11 +130,8 @@ def convert(
         form.set_order(net, layers)
     fitted: Sequence[Fitted] = ()
     if fit_steps:
-        config, dense = FitConfig(steps=fit_steps), net
-        fitted = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(dense, subnet, batch), config)
-    if mos != NONE:
-        plain, net = net, trained.with_experts(mos)
-        copy_into_experts(plain, net)
+        config = FitConfig(steps=fit_steps)
+        fitted = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(net, subnet, batch), config)
     difference = check_difference(trained, net)
     trained.save(path, net)
     return ConversionResult(difference, len(batches), layers, len(orders), tuple(fitted))

@@ -13,7 +13,7 @@ from nas_core.layers.torch_modes import evaluating
 from nas_core.models.elastic import Axis
 from nas_core.supernet.teacher.taps import Taps
 
-CRITERIA = ("activation", "weight", "gradient", "none")
+CRITERIA = ("activation", "weight", "none")
 
 Loss = Callable[[Any], Tensor]
 
@@ -26,12 +26,10 @@ def importance(
     - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
     - ``activation``: root mean square of activations times norm of the weights that use them (Sun et al. 2023, "A
       Simple and Effective Pruning Approach for Large Language Models", equation 1).
-    - ``gradient``: first-order change of the loss without it, as absolute value per sequence (Molchanov et al. 2019;
-      Michel et al. 2019).
     - ``none``: no importance; the order does not change.
 
     Args:
-        batches: calibration data, for ``activation`` and ``gradient``.
+        batches: calibration data, for ``activation``.
         loss: function from a batch to the loss of the largest subnet.
     """
     check_choice("criterion of importance (--importance)", criterion, CRITERIA)
@@ -46,17 +44,12 @@ def importance(
     assert loss is not None
     with evaluating(net):
         for batch in batches:
-            recorded = _recorded(read_by, loss, batch)
-            if criterion == "gradient":
-                _add_changes(recorded, sums, axes)
-            else:
-                _add_squares(recorded, sums, counted)
-    if criterion == "activation":
-        sums = {
-            name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
-            for name, total in sums.items()
-        }
-    return {axis.name: _joined(axis, criterion, sums) for axis in axes}
+            _add_squares(_recorded(read_by, loss, batch), sums, counted)
+    scores = {
+        name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
+        for name, total in sums.items()
+    }
+    return {axis.name: _joined(axis, scores) for axis in axes}
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
@@ -76,25 +69,11 @@ def _add_squares(
         counted[name] += used.sum()
 
 
-def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], axes: Sequence[Axis]) -> None:
-    axis_of = {name: axis for axis in axes for name in axis.read_by}
-    seen: set[tuple[str, int]] = set()
-    for name, x, gradient in recorded:
-        axis = axis_of[name]
-        if (axis.name, x.data_ptr()) in seen:  # an input of several layers counts once
-            continue
-        seen.add((axis.name, x.data_ptr()))
-        change = (x * gradient).float()
-        sequences = change.flatten(1, -2).sum(1) if change.ndim > 2 else change
-        together = sequences.view(len(sequences), -1, axis.unit).sum(-1, keepdim=True).abs().sum(0)
-        sums[name] += together.expand(-1, axis.unit).flatten() / axis.unit
-
-
-def _joined(axis: Axis, criterion: str, sums: dict[str, Tensor]) -> Tensor:
+def _joined(axis: Axis, sums: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
     for name in axis.read_by:
         total += sums[name].cpu().view(axis.size, axis.unit).sum(1)
-    return total.sqrt() if criterion == "activation" else total
+    return total.sqrt()
 
 
 def _weight_norms(axis: Axis, state: dict[str, Tensor]) -> Tensor:

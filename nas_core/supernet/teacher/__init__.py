@@ -1,1 +1,1 @@
-"""Distillation: losses, a cache of teacher outputs, and recording of activations."""
+"""Distillation: losses, and recording of activations."""

@@ -2,7 +2,7 @@
 
 Rows are processed in chunks, so that the logits of the whole batch are never in memory.
 
-Shapes: N rows (tokens), V words, K stored words, C channels.
+Shapes: N rows (tokens), V words, C channels.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from torch import Tensor
 
 from nas_core.layers.smoothed_loss import Smoothed, naive_smoothed_loss, product_type, projected, row_chunks
 from nas_core.layers.torch_modes import without_autocast
-from nas_core.supernet.teacher.losses import (
-    TopK,
-    distillation_loss,
-    kept_and_rest,
-    top_k,
-    top_k_distillation_loss,
-)
+from nas_core.supernet.teacher.losses import distillation_loss
 
 
 class Probabilities(NamedTuple):
@@ -86,15 +80,6 @@ def projected_probabilities(features: Tensor, table: Tensor, temperature: float 
     return Probabilities(probabilities, entropy)
 
 
-def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of logits ``features @ table.T``, from ``(N, C)`` and ``(V, C)``."""
-    kind = product_type(features)
-    with torch.no_grad(), without_autocast(features):
-        features, table = features.to(kind), table.to(kind)
-        parts = [top_k(features[rows] @ table.t(), k, temperature) for rows in row_chunks(len(features), table)]
-    return TopK(*(torch.cat(column) for column in zip(*parts, strict=True)))
-
-
 def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx: int) -> tuple[Tensor, Tensor]:
     """Compute :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits ``(N, V)``."""
     with without_autocast(logits):
@@ -111,7 +96,7 @@ def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx:
 def distilled_loss(
     logits: Tensor,
     target: Tensor,
-    teacher: Probabilities | TopK,
+    teacher: Probabilities,
     *,
     weight: float,
     temperature: float = 1.0,
@@ -123,11 +108,8 @@ def distilled_loss(
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         target_loss, nll = smoothed_loss(logits, target, smoothing, padding_idx)
         keep = target.ne(padding_idx)
-        if isinstance(teacher, TopK):
-            rows = top_k_distillation_loss(logits, teacher, temperature, "none")
-        else:
-            cross = torch.linalg.vecdot(teacher.probabilities, F.log_softmax(logits / temperature, -1))
-            rows = (teacher.negative_entropy - cross) * temperature**2
+        cross = torch.linalg.vecdot(teacher.probabilities, F.log_softmax(logits / temperature, -1))
+        rows = (teacher.negative_entropy - cross) * temperature**2
         distilled = (rows * keep).sum()
         loss = (1 - weight) * target_loss + weight * distilled
     return DistilledSums(loss, target_loss.detach(), nll, distilled.detach())
@@ -147,7 +129,7 @@ def projected_distilled_loss(
     features: Tensor,
     table: Tensor,
     target: Tensor,
-    teacher: Probabilities | TopK | Projection,
+    teacher: Probabilities | Projection,
     *,
     weight: float,
     temperature: float = 1.0,
@@ -175,7 +157,7 @@ def naive_distilled_loss(
     features: Tensor,
     table: Tensor,
     target: Tensor,
-    teacher: Probabilities | TopK,
+    teacher: Probabilities,
     *,
     weight: float,
     temperature: float = 1.0,
@@ -184,17 +166,14 @@ def naive_distilled_loss(
 ) -> DistilledSums:
     target_loss, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
-    if isinstance(teacher, TopK):
-        rows = top_k_distillation_loss(logits, teacher, temperature, "none")
-    else:
-        rows = distillation_loss(logits, teacher.probabilities.log() * temperature, temperature, "none")
+    rows = distillation_loss(logits, teacher.probabilities.log() * temperature, temperature, "none")
     distilled = (rows * target.ne(padding_idx)).sum()
     return DistilledSums((1 - weight) * target_loss + weight * distilled, target_loss, nll, distilled)
 
 
 class _Distilled(NamedTuple):
     own: Smoothed
-    teacher: Probabilities | TopK | Projection
+    teacher: Probabilities | Projection
     weight: float
     temperature: float
     sums: int = 4
@@ -210,36 +189,20 @@ class _Distilled(NamedTuple):
         if self.temperature != 1:
             soft, share = logits / self.temperature, 1.0
             soft_norm = soft.logsumexp(1, keepdim=True)
-        row_kl, grad = self._against(rows, soft, soft_norm, share, gradient)
+        p, negative_entropy = (
+            self.teacher.of_rows(rows)
+            if isinstance(self.teacher, Projection)
+            else (self.teacher.probabilities[rows], self.teacher.negative_entropy[rows])
+        )
+        row_kl = negative_entropy - torch.linalg.vecdot(p, soft) + soft_norm[:, 0]
         keep = self.own.target[rows].ne(self.own.padding_idx)
         distilled = (row_kl * self.temperature**2 * keep).sum()
         target_loss, nll = target_loss.sum(), nll.sum()
         sums = (1 - self.weight) * target_loss + self.weight * distilled, target_loss, nll, distilled
-        if grad is None:
+        if not gradient:
             return sums, None
+        grad = (soft - soft_norm).exp_().sub_(p, alpha=share)
         target_weight = 1 - self.weight
         if self.temperature != 1:
             grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=target_weight)
         return sums, self.own.less_target(rows, grad, target_weight)
-
-    def _against(
-        self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        if not isinstance(self.teacher, TopK):
-            p, negative_entropy = (
-                self.teacher.of_rows(rows)
-                if isinstance(self.teacher, Projection)
-                else (self.teacher.probabilities[rows], self.teacher.negative_entropy[rows])
-            )
-            row_kl = negative_entropy - torch.linalg.vecdot(p, logits) + norm[:, 0]
-            return row_kl, (logits - norm).exp_().sub_(p, alpha=share) if gradient else None
-        top = TopK(self.teacher.probabilities[rows], self.teacher.indices[rows])
-        p, p_rest = kept_and_rest(top, logits.shape[1])
-        log_q = logits.gather(1, top.indices) - norm
-        q = (logits - norm).exp_().scatter_(1, top.indices, 0.0)
-        q_rest = q.sum(1).clamp_(min=torch.finfo(q.dtype).tiny)
-        row_kl = torch.xlogy(p, p).sum(1) - (p * log_q).sum(1) + torch.xlogy(p_rest, p_rest) - p_rest * q_rest.log()
-        if not gradient:
-            return row_kl, None
-        factor = 1 - share * p_rest / q_rest
-        return row_kl, q.mul_(factor[:, None]).scatter_(1, top.indices, log_q.exp() - share * p)

@@ -48,7 +48,7 @@ def space() -> SearchSpace:
     small = translation_space(
         "small", embed_dims=(16,), ffn_dims=(24, 16), heads=(2,), encoder_layers=(2,), decoder_layers=(2, 1), qkv_dim=8
     )
-    kinds = ("softmax", "linear", "local", "average")
+    kinds = ("softmax", "linear", "average")
     return with_attention(small, "mine", kinds, kinds, ("softmax", "linear", "average"))
 
 
@@ -88,5 +88,5 @@ def test_a_supernet_with_it_trains_decodes_and_is_searched(average: AttentionKin
     strategy = HATEvolution(mine, config=EvolutionConfig(iterations=3, population=12, parents=4))
     result = search({"all": strategy}, evaluate, tmp_path / "run", objectives=("loss", "flops_g"), progress=False)
     kinds = {kind for found in result.evaluated for gene in everywhere for kind in found[gene]}
-    assert kinds == {"softmax", "linear", "local", "average"}
+    assert kinds == {"softmax", "linear", "average"}
     assert evaluate(chosen)["flops_g"] < evaluate(mine.largest())["flops_g"]

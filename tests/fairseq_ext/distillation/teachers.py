@@ -32,8 +32,7 @@ def train_plain(corpus: Path, folder: Path, *options: object) -> Path:
 def options(teacher: object, **changed: Any) -> Any:
     """Settings of the criterion for translation."""
     settings = {
-        "teacher": str(teacher), "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0,
-        "distill_attention": 0.0, "teacher_cache": None, "teacher_top_k": 0, "label_smoothing": 0.1,
+        "teacher": str(teacher), "distill_weight": 0.5, "distill_temperature": 1.0, "label_smoothing": 0.1,
         "sentence_avg": False, "ignore_prefix_size": 0, "report_accuracy": False,
     }  # fmt: skip
     return SimpleNamespace(**{**settings, **changed})
@@ -44,10 +43,7 @@ def criterion(task: Any, teacher: object, **changed: Any) -> DistilledLabelSmoot
     return DistilledLabelSmoothedCrossEntropy(task, options(teacher, **changed))
 
 
-GONE: dict[str, object] = {
-    "teacher": "gone.pt", "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0,
-    "distill_attention": 0.0, "teacher_cache": "gone", "teacher_top_k": 4,
-}  # fmt: skip
+GONE: dict[str, object] = {"teacher": "gone.pt", "distill_weight": 0.5, "distill_temperature": 1.0}
 """Settings of a teacher whose file is no longer there."""
 
 

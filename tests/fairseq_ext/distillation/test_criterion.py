@@ -9,7 +9,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq_ext.checkpoint import load_network, read_state
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import sandwich
-from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss, top_k, top_k_distillation_loss
+from nas_core.supernet.teacher.losses import distillation_loss
 from tests.fairseq_ext.distillation.teachers import criterion, train_plain
 from tests.fairseq_ext.running import SPACE, Backward, build, set_up, subnet
 
@@ -31,17 +31,14 @@ def network(path):
     return load_network(path, read_state(path), None)[1]
 
 
-def definition(model, teacher, batch, *, weight=0.5, temperature=1.0, kept=0):
+def definition(model, teacher, batch, *, weight=0.5, temperature=1.0):
     """The loss of a batch, and its parts, by what fairseq's models give."""
     logits = model(**batch["net_input"])[0].flatten(0, 1)
     with torch.no_grad():
         expected = teacher(**batch["net_input"])[0].flatten(0, 1)
     target = batch["target"].flatten()
     keep = target.ne(1)
-    if kept:
-        rows = top_k_distillation_loss(logits, top_k(expected, kept, temperature), temperature, "none")
-    else:
-        rows = distillation_loss(logits, expected, temperature, "none")
+    rows = distillation_loss(logits, expected, temperature, "none")
     lprobs = logits.log_softmax(-1)
     spread = 0.1 / (logits.shape[-1] - 1)
     target_loss = -((0.9 - spread) * lprobs.gather(1, target[:, None])[:, 0] + spread * lprobs.sum(1))
@@ -60,7 +57,6 @@ def gradients(model):
     [
         ("plain", {"distill_temperature": 2.0, "distill_weight": 0.3}),
         ("supernet", {"distill_weight": 1.0}),
-        ("supernet", {"teacher_top_k": 5}),
     ],
 )
 def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teachers, kind, settings):
@@ -71,9 +67,7 @@ def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teac
         loss.backward()
         gradients_by_name = gradients(model)
         named = {"weight": settings.get("distill_weight", 0.5), "temperature": settings.get("distill_temperature", 1.0)}
-        expected, distilled = definition(
-            model, network(teachers[kind]), batches[0], kept=settings.get("teacher_top_k", 0), **named
-        )
+        expected, distilled = definition(model, network(teachers[kind]), batches[0], **named)
         expected.backward()
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(gradients_by_name, gradients(model), rtol=1e-3, atol=1e-4)
@@ -101,29 +95,6 @@ def test_three_subnets_ask_the_teacher_once(task, pair, batches, teachers):
     assert len(evaluated) == 3
 
 
-@pytest.mark.parametrize("kind", ["sandwich", "fairseq's"])
-def test_a_batch_that_is_not_counted_leaves_the_cache_alone(task, pair, batches, teachers, tmp_path, kind):
-    """fairseq takes one of the validation data where a worker has none left, with sentences of other numbers."""
-    trainer, model = (pair if kind == "fairseq's" else task), build(pair)
-    ours = criterion(trainer, teachers["plain"], teacher_cache=str(tmp_path / "cache"), teacher_top_k=4)
-    dataset = pair.dataset("valid")
-    longest = sorted(range(len(dataset)), key=dataset.size)[-6:]
-
-    def step(batch, **options):
-        return trainer.train_step(batch, model, ours, Backward(), 3, **options)[2]
-
-    counted = step(batches[0])
-    ours.teacher.flush()
-    before = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
-    log = step(dataset.collater([dataset[row] for row in longest]), ignore_grad=True)
-    ours.teacher.flush()
-    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == before
-    assert log.keys() == counted.keys(), "workers add up what they log, key by key"
-    step(batches[1])
-    ours.teacher.flush()
-    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} != before
-
-
 def test_the_largest_teaches_the_others(task, pair, batches):
     """It runs first and learns from the data alone; its logits are a constant for the others."""
     model, ours = build(pair), criterion(task, "largest", distill_weight=0.4)
@@ -144,30 +115,3 @@ def test_the_largest_teaches_the_others(task, pair, batches):
     torch.testing.assert_close(gradients(model), wanted_gradients, rtol=1e-3, atol=1e-4)
     assert float(log["distill_loss"]) > 0
     torch.testing.assert_close(log["subnet:largest"], loss.detach(), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("orders", [None, [1, 0]], ids=["first", "ordered"])
-def test_layers_are_compared_with_those_they_are(task, pair, batches, teachers, orders):
-    """A student of one decoder layer, whichever it keeps, reads what that layer of its teacher reads."""
-    model = build(pair, decoder_order=orders).train()
-    ours = criterion(task, "largest", distill_hidden=0.7, distill_attention=0.2)
-    smallest, last = SPACE.smallest(), orders[0] if orders else 0
-    assert smallest.number("decoder.layers") == 1
-    layers = [*model.net.encoder_layers, *model.net.decoder_layers]  # they compute with any layer's weights
-    heard = [[] for _ in layers]
-    for layer, inputs in zip(layers, heard, strict=True):
-        layer.register_forward_pre_hook(lambda module, args, inputs=inputs: inputs.append(args[0]))
-    with ours.one_batch():
-        with model.using(SPACE.largest()):
-            ours(model, batches[0])
-        with model.using(smallest):
-            loss, _, log = ours(model, batches[0])
-    masks = [batches[0]["net_input"]["src_tokens"].ne(1)] * 2 + [batches[0]["target"].ne(1)]
-    read = [*heard[:2], (heard[2 + last][0], heard[2][1])]
-    expected = [hidden_loss(student, teacher, mask) for (teacher, student), mask in zip(read, masks, strict=True)]
-    torch.testing.assert_close(log["hidden_loss"], torch.stack(expected).mean().detach() * batches[0]["ntokens"])
-    assert float(log["attention_loss"]) > 0
-    loss.backward()
-    used = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().any()}
-    assert f"net.decoder_layers.{last}.ffn_norm.weight" in used
-    assert f"net.decoder_layers.{1 - last}.ffn_norm.weight" not in used

@@ -11,17 +11,15 @@ from tests.fairseq_ext.distillation.teachers import CRITERION, SANDWICH, train_p
 from tests.fairseq_ext.running import passed
 
 
-@pytest.mark.parametrize("teacher", ["plain", "cached", "largest"])
+@pytest.mark.parametrize("teacher", ["plain", "supernet", "largest"])
 def test_a_supernet_learns_in_every_precision(arguments, corpus, trained, device, tmp_path, teacher):
     names = {"plain": lambda: train_plain(corpus, tmp_path / "plain"), "largest": lambda: "largest"}
     path = names.get(teacher, lambda: trained("neuron"))()
-    cache = ["--teacher-cache", tmp_path / "cache", "--teacher-top-k", 6] if teacher == "cached" else []
-    states = ["--distill-hidden", 0.1, "--distill-attention", 0.1] if teacher == "largest" else []
     command = [argument for argument in arguments if argument != "--cpu" or device == "cpu"]
     losses = {}
     for flag in ["", *(["--fp16", "--amp"] if device != "cpu" else [])]:
         done = passed(
-            "train", *command, *CRITERION, *SANDWICH, "--teacher", path, *cache, *states, "--dropout", 0.0,
+            "train", *command, *CRITERION, *SANDWICH, "--teacher", path, "--dropout", 0.0,
             "--valid-random", 0, "--fp16-init-scale", 8, *([flag] if flag else []), "--max-update", 4,
             "--save-dir", tmp_path / f"saved{flag}",
         )  # fmt: skip

@@ -7,7 +7,6 @@ import shutil
 import pytest
 import torch
 
-from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache
 from tests.fairseq_ext.distillation.teachers import CRITERION, SANDWICH, train_plain
 from tests.fairseq_ext.running import assert_one_line, run
 
@@ -52,11 +51,9 @@ def rejected(arguments, tmp_path, *options):
         (["short.pt"], "at most (1024, 100) tokens"),
         ([], "--teacher FILE or --teacher largest"),
         (["largest"], "--sampling sandwich"),
-        (["largest", *SANDWICH, "--teacher-cache", "folder"], "--teacher-cache"),
         (["largest", *SANDWICH, "--subnet", "ARCH"], "more than one architecture"),
         (["good.pt", "--distill-weight", 1.5], "--distill-weight is 1.5"),
         (["good.pt", "--ignore-prefix-size", 1], "--ignore-prefix-size"),
-        (["good.pt", "--distill-hidden", 1], "a model of fairseq"),
     ],
     ids=lambda value: "-".join(map(str, value))[:40],
 )
@@ -81,12 +78,3 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
     finally:
         for name in ("more", "renamed"):
             (files / f"moved-{name}").rename(files / name)
-
-
-def test_a_cache_of_another_teacher_or_of_other_data(arguments, corpus, files, tmp_path):
-    settings = CacheSettings(teacher="t", data="d", words=20, kept=4)
-    TeacherCache(tmp_path / "cache", settings, [1, 2])
-    options = ["--teacher", files / "good.pt", "--teacher-cache", tmp_path / "cache"]
-    assert_one_line(rejected(arguments, tmp_path, *options), "has another teacher, data or settings")
-    command = [f"{corpus}:{corpus}", *arguments[1:]]
-    assert_one_line(rejected(command, tmp_path, *options), "one data folder")

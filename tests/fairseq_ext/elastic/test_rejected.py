@@ -132,12 +132,11 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
     [
         (["--importance", "magic"], "criterion of importance (--importance) 'magic'"),
         (["--importance", "activation"], "needs calibration data"),
-        (["--mos", "magic"], "--mos 'magic'"),
         (["--calibrate", "-1"], "--calibrate is -1"),
         (["--attention", "softmax,linear"], "give --calibrate"),
         (["--attention", "softmax,linnear"], "linnear"),
         (["--space", "attention"], "give --attention"),
-        (["--attention", "linear,local", "--calibrate", "1"], "add softmax"),
+        (["--attention", "linear", "--calibrate", "1"], "add softmax"),
         (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
          "choose attention in that space"),
     ],

@@ -76,5 +76,12 @@ def save(model: RobertaModel, task: Any, path: Path, **task_settings: Any) -> Pa
     return path
 
 
+def convert(checkpoint: Path) -> Path:
+    """The supernet of a trained network, its channels in the order of that network."""
+    out = checkpoint.with_name("family.pt")
+    assert main(["elastic", "--checkpoint", str(checkpoint), "--importance", "none", "--out", str(out)]) == 0
+    return out
+
+
 def export(checkpoint: Path, out: Path, *more: str) -> int:
     return main(["export", "--checkpoint", str(checkpoint), "--out", str(out), *more])

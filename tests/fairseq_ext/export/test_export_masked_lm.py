@@ -1,4 +1,4 @@
-"""``nas-ext export`` of fairseq's RoBERTa: values are fairseq's, files need neither fairseq nor this project."""
+"""``nas-ext export`` of a converted RoBERTa: values are fairseq's, files need neither fairseq nor this project."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from fairseq.models.roberta import RobertaModel
 
 from nas_core.files.reading import read_json
-from nas_core.supernet.host import open_exportable
-from tests.fairseq_ext.export.roberta import HEAD, LONGEST, PAD, build, export, save, words
+from nas_core.supernet import open_supernet
+from tests.fairseq_ext.export.roberta import HEAD, LONGEST, PAD, build, convert, export, save, words
 
 __all__ = ["words"]
 
@@ -57,7 +57,8 @@ def test_exported_files(words: Path, tmp_path: Path) -> None:
     for name in ("onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     model, task = build(words, classify=True, untie_weights_roberta=True)
-    assert export(save(model, task, tmp_path / "c.pt"), tmp_path / "out") == 0
+    family = convert(save(model, task, tmp_path / "c.pt"))
+    assert export(family, tmp_path / "out", "--arch", "largest") == 0
     tokens = sentences(len(task.source_dictionary), seed=5)
     np.save(tmp_path / "tokens.npy", tokens.numpy())
     done = subprocess.run(
@@ -70,7 +71,7 @@ def test_exported_files(words: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(outputs["logits"], logits, atol=1e-4, rtol=1e-4)
     info = read_json(tmp_path / "out" / "model.json")
     assert info["tokens"] == {"bos": 0, "pad": PAD, "eos": 2, "unk": 3, "mask": len(task.source_dictionary) - 1}
-    assert info["architecture"] == open_exportable(tmp_path / "c.pt").space.largest().to_dict()
+    assert info["architecture"] == open_supernet(family).space.largest().to_dict()
     assert info["limits"] == {"tokens": LONGEST} and info["parts"]["encoder"]["largest"] == {"length": LONGEST}
     listed = [line.rsplit(" ", 1)[0] for line in (tmp_path / "out" / "dict.txt").read_text().splitlines()]
     assert listed == task.source_dictionary.symbols[info["dictionary_first_index"] :]
@@ -78,7 +79,7 @@ def test_exported_files(words: Path, tmp_path: Path) -> None:
 
 
 def test_classes_are_read_off_the_first_token(words: Path, tmp_path: Path) -> None:
-    opened = open_exportable(save(*build(words, classify=True), tmp_path / "c.pt"))
+    opened = open_supernet(convert(save(*build(words, classify=True), tmp_path / "c.pt")))
     exportable = opened.exportable(opened.space.largest())
     tokens = torch.tensor([[0, 5, 6, 2]])
     module = exportable.parts[0].module

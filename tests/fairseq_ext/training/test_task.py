@@ -72,7 +72,7 @@ def losses(log):
 def test_experts_are_mixed_once_for_a_validation_and_again_when_weights_change(
     task, criterion, pair, batches, selected
 ):
-    model = build(pair, mos_router_dropout=0.5)
+    model = build(pair)
     named = validation_set(SPACE, 2)
 
     def expected(batch):

@@ -25,6 +25,5 @@ def take_cuda_forms(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return forms._TF32Product.apply if x.dtype == torch.float16 else torch.matmul  # private: only used on CUDA
 
     monkeypatch.setattr(forms, "chosen_form", chosen)
-    monkeypatch.setattr(forms, "has_fla", lambda: False)
     monkeypatch.setattr(forms, "multiply_for", multiply_for)
     return taken

@@ -1,13 +1,12 @@
-"""Every kind of attention under one contract: softmax, with relative positions too, linear and local."""
+"""Every kind of attention under one contract: softmax, with relative positions too, and linear."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention import KINDS, AttentionKind, LinearAttention, LocalAttention, SoftmaxAttention
+from nas_core.layers.attention import KINDS, AttentionKind, LinearAttention, SoftmaxAttention
 from nas_core.layers.attention.cosformer import cosformer_naive
-from nas_core.layers.attention.local import naive_local
 from nas_core.layers.attention.projections import SelfAttentionWeights
 from nas_core.layers.attention.softmax import naive_attention
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
@@ -56,18 +55,6 @@ class TestLinear(CrossAttentionContract):
     ) -> Tensor:
         keys = None if mask is None else mask[:, 0, 0]
         return cosformer_naive(q, k, v, max_length=300, causal=causal, key_mask=keys)
-
-
-class TestLocal(AttentionContract):
-    window = 8
-
-    def kind(self) -> AttentionKind:
-        return LocalAttention(self.window)
-
-    def reference(
-        self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
-    ) -> Tensor:
-        return naive_local(q, k, v, self.window, mask, causal)
 
 
 def test_kinds_have_different_operations() -> None:

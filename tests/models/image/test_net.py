@@ -36,11 +36,10 @@ MIXED = Architecture(
     }
 )
 ARCHITECTURES = {"mixed": MIXED, "softmax": SPACE.largest(), "linear": SPACE.smallest()}
-ARCHITECTURES["local"] = Architecture({**SPACE.largest().to_dict(), "attention": ["local"] * 3})
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
     "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
 }
 

@@ -22,7 +22,7 @@ class TestLanguage(NetworkKindContract):
             heads=(4, 2),
             head_dim=4,
             context_length=40,
-            attention=("softmax", "local", "linear"),
+            attention=("softmax", "linear"),
         )
 
     def counted(self, network: nn.Module) -> int:

@@ -57,8 +57,8 @@ def test_steps_equal_all_positions_at_once(kinds: str, mos: str) -> None:
 
 
 def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
-    """Of softmax, local and linear attention, training too."""
-    net, chosen = network_for(8192, "softmax", "local", "linear")
+    """Of softmax and linear attention, training too."""
+    net, chosen = network_for(8192, "softmax", "linear")
     largest = 0
 
     class Watch(TorchDispatchMode):
@@ -77,7 +77,7 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
 def test_how_far_networks_read() -> None:
     linear = build()
     assert length_limit(linear.space, linear.config) == 60
-    softmax = Architecture({**SPACE.largest().to_dict(), "attention": ["softmax", "local"] * 2})
+    softmax = Architecture({**SPACE.largest().to_dict(), "attention": ["softmax"] * 4})
     fixed_space = SearchSpace.of(softmax, like=SPACE)
     assert length_limit(fixed_space, LanguageConfig()) is None
     assert length_limit(fixed_space, LanguageConfig(positions="learned")) == 60

@@ -22,19 +22,18 @@ SPACE = language_space(
     heads=(4, 2),
     head_dim=8,
     context_length=60,
-    attention=("softmax", "local", "linear"),
+    attention=("softmax", "linear"),
 )
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
 }
 KINDS = {
     "softmax": ("softmax",) * 3,
-    "local": ("local",) * 3,
     "linear": ("linear",) * 3,
-    "mixed": ("softmax", "local", "linear"),
-    "turned": ("linear", "softmax", "local"),
+    "mixed": ("softmax", "linear", "linear"),
+    "turned": ("linear", "softmax", "softmax"),
 }
 """Kinds of attention of a network of three layers."""
 

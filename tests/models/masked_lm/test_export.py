@@ -17,7 +17,7 @@ from tests.models.masked_lm.tiny import MIXED, SPACE, build, sentences
 _, onnxruntime, _ = (
     pytest.importorskip(name, reason=f"{name} is not installed") for name in ("onnx", "onnxruntime", "onnxscript")
 )
-EACH = Architecture({**MIXED.largest().to_dict(), "attention": ["softmax", "linear", "local"]})
+EACH = Architecture({**MIXED.largest().to_dict(), "attention": ["softmax", "linear", "softmax"]})
 pytestmark = pytest.mark.onnx
 
 

@@ -80,7 +80,7 @@ def test_features_and_logits_are_those_of_the_plain_reading(form: str, name: str
 
 def test_every_kind_of_attention_ignores_padding() -> None:
     net = build(space=MIXED)
-    for kind in ("softmax", "linear", "local"):
+    for kind in ("softmax", "linear"):
         genes = {**MIXED.largest().to_dict(), "attention": [kind] * 3}
         subnet = net.select(Architecture(genes))
         tokens = sentences()

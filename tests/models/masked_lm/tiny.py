@@ -25,11 +25,11 @@ SIZES: dict[str, Any] = {
     "sequence_length": LONGEST,
 }
 SPACE = masked_lm_space("tiny", **SIZES)
-MIXED = masked_lm_space("mixed", **SIZES, attention=("softmax", "linear", "local"))
+MIXED = masked_lm_space("mixed", **SIZES, attention=("softmax", "linear"))
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
     "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
 }
 HEADS = (ClassHead("topic", 3, 16), ClassHead("small", 2, 5))

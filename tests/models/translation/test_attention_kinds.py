@@ -12,11 +12,9 @@ from nas_core.space import Architecture, with_attention
 from nas_core.space.mformer import ATTENTION_GENES
 from tests.models.translation.tiny import SPACE, build, close, sentences
 
-OWN, CROSS = KINDS.names(), [name for name, kind in KINDS.items() if "cross" in kind.places]
-MIXED = with_attention(SPACE, "tiny-mixed", OWN, OWN, CROSS)
+MIXED = with_attention(SPACE, "tiny-mixed", *[KINDS.names()] * 3)
 SETTINGS = {
-    "denominator": {"linear": LinearAttention(24)},
-    "rms": {"linear": LinearAttention(24, "rms")},
+    "plain": {"linear": LinearAttention(24)},
     "relative": {"linear": LinearAttention(24), "relative_length": 2, "norm_first": True},
 }
 every_setting = pytest.mark.parametrize("setting", SETTINGS)
@@ -26,8 +24,7 @@ def some_architectures() -> list[Architecture]:
     rng = np.random.default_rng(8)
     drawn = [MIXED.sample(rng) for _ in range(3)]
     everywhere = {gene: ["linear"] * 3 for gene in ATTENTION_GENES}
-    near = {gene: ["local"] * 3 for gene in ATTENTION_GENES[:2]}
-    return [MIXED.largest(), *(Architecture({**MIXED.largest().to_dict(), **k}) for k in (everywhere, near)), *drawn]
+    return [MIXED.largest(), Architecture({**MIXED.largest().to_dict(), **everywhere}), *drawn]
 
 
 @every_setting

@@ -84,5 +84,4 @@ def test_cross_attention_reads_the_last_layers(option: int, layers: list[int]) -
 
 def test_operations_of_graphs_made_before_keep_their_index() -> None:
     assert OPERATIONS.index("output") == 7
-    assert OPERATIONS[8:11] == ("encoder_linear_attention", "decoder_linear_attention", "linear_cross_attention")
-    assert OPERATIONS[11:] == ("encoder_local_attention", "decoder_local_attention")
+    assert OPERATIONS[8:] == ("encoder_linear_attention", "decoder_linear_attention", "linear_cross_attention")

@@ -26,9 +26,8 @@ PAD, VOCAB, SOURCE_VOCAB = 1, 19, 23
 MIXTURES = {
     "none": MoSConfig(),
     "layer": MoSConfig(kind="layer", router_hidden=8),
-    "own": MoSConfig(kind="layer", router_hidden=8, experts=3, share_router=False, router_dropout=0.3),
-    "neuron": MoSConfig(kind="neuron", router_hidden=8, router_dropout=0.3),
-    "three": MoSConfig(kind="neuron", router_hidden=8, experts=3),
+    "three": MoSConfig(kind="layer", router_hidden=8, experts=3),
+    "neuron": MoSConfig(kind="neuron", router_hidden=8),
 }
 EMBEDDINGS: dict[str, dict[str, bool]] = {
     "separate": {},

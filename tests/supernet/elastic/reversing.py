@@ -26,9 +26,7 @@ PLAIN = translation_space(
     decoder_layers=(2,),
     qkv_dim=24,
 )
-SEVERAL = with_attention(
-    PLAIN, "reversing-kinds", ("softmax", "linear", "local"), ("softmax", "linear", "local"), ("softmax", "linear")
-)
+SEVERAL = with_attention(PLAIN, "reversing-kinds", *[("softmax", "linear")] * 3)
 Batch = tuple[Tensor, Tensor, Tensor]
 """Sources (B, S), what the decoder reads (B, T) and what it is to say (B, T), padded on the right."""
 

@@ -103,9 +103,6 @@ class TrainedStack:
     def loss(self, net: Stack, subnet: StackSubnet, batch: Tensor) -> Tensor:
         return net(subnet, batch)[..., 0].square().mean()
 
-    def with_experts(self, mos: str) -> Stack:
-        return Stack(self.space, MoSConfig(kind=mos))
-
     def save(self, path: Path, net: Stack) -> None:
         self.saved = {"net": net}
         path.write_text("a supernet")

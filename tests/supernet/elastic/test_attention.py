@@ -12,17 +12,16 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.layers import MoSConfig
 from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import SelfAttentionWeights, split_heads
 from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
-from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.models.translation import TranslationNet
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit, rotate
 from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.elastic.recording import Recorded, attentions_of, computed, record
-from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, VOCAB, Batch, batches, loss, several, trained
+from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, Batch, batches, loss, several, trained
 
 STEPS = 60
 ENCODER, DECODER, CROSS = "encoder.self_attention", "decoder.self_attention", "decoder.cross_attention"
@@ -63,19 +62,10 @@ def test_the_network_with_the_trained_kind_stays_the_same_to_the_last_bit(
 
 def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(whole: tuple[TranslationNet, list[Fitted]]) -> None:
     results = {(each.gene, each.layer, each.kind): each for each in whole[1]}
-    assert set(results) == {
-        (gene, layer, kind)
-        for gene in (ENCODER, DECODER, CROSS)
-        for layer in range(2)
-        for kind in ("linear", "local")
-        if (gene, kind) != (CROSS, "local")
-    }
-    for (_, _, kind), errors in results.items():
-        if kind == "local":  # its window holds these sentences
-            assert errors.before < 1e-9 and errors.after == errors.before
-        else:
-            assert errors.solved < 0.7 * errors.before, errors
-            assert errors.after < 0.5 * errors.before, errors
+    assert set(results) == {(gene, layer, "linear") for gene in (ENCODER, DECODER, CROSS) for layer in range(2)}
+    for errors in results.values():
+        assert errors.solved < 0.7 * errors.before, errors
+        assert errors.after < 0.5 * errors.before, errors
 
 
 @pytest.mark.parametrize(("gene", "place"), [
@@ -131,22 +121,16 @@ class TrainedReversing:
     def loss(self, net: TranslationNet, subnet: Any, batch: Batch) -> Tensor:
         return loss(net, subnet, batch)
 
-    def with_experts(self, mos: str) -> TranslationNet:
-        return TranslationNet(
-            SEVERAL, VOCAB, VOCAB, TranslationConfig(share_all_embeddings=True, mos=MoSConfig(kind=mos))
-        )
-
     def save(self, path: Path, net: TranslationNet) -> None:
         self.saved = {name: tensor.clone() for name, tensor in net.state_dict().items()}
         path.write_text("a supernet")
 
 
-@pytest.mark.parametrize("mos", ["none", "layer"])
-def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorted(mos: str, tmp_path: Path) -> None:
+def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorted(tmp_path: Path) -> None:
     host = TrainedReversing()
-    done = convert(host, tmp_path / "out", importance_by="activation", calibrate=3, mos=mos, fit_steps=5)
-    assert done.difference <= 1e-5 and len(done.fitted) == 10
-    assert all(each.after < each.before for each in done.fitted if each.kind == "linear")
+    done = convert(host, tmp_path / "out", importance_by="activation", calibrate=3, fit_steps=5)
+    assert done.difference <= 1e-5 and len(done.fitted) == 6
+    assert all(each.after < each.before for each in done.fitted)
     assert done.sorted_axes == 6, "one order for all kinds of an attention"
 
 

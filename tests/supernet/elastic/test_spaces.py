@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from examples.plugins.attention import AverageAttention
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
+from nas_core.layers.attention import KINDS
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, space_for, varying
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
@@ -36,12 +38,22 @@ def test_its_largest_network_is_the_trained_one() -> None:
         assert space.largest() == Architecture(trained_genes(*sides, 64))
 
 
+class _OneSide(AverageAttention):
+    """Attention that supports no other sequence."""
+
+    places = ("encoder", "decoder")
+
+
 def test_layers_may_choose_their_attention_and_the_largest_keeps_softmax() -> None:
-    space = auto_space("around", BIG, BIG, 64, ("linear", "softmax", "local"))
-    for gene, kinds in (("encoder.self", "linear softmax local"), ("decoder.self", "linear softmax local"),
+    KINDS.register("average", _OneSide())
+    try:
+        space = auto_space("around", BIG, BIG, 64, ("linear", "softmax", "average"))
+    finally:
+        KINDS.unregister("average")
+    for gene, kinds in (("encoder.self", "linear softmax average"), ("decoder.self", "linear softmax average"),
                         ("decoder.cross", "linear softmax")):  # fmt: skip
         gene = f"{gene}_attention"
-        assert set(space.choice(gene).options[0]) == set(kinds.split()), "local attention reads its own side alone"
+        assert set(space.choice(gene).options[0]) == set(kinds.split())
         assert set(space.largest()[gene]) == {"softmax"}  # type: ignore[arg-type]
 
 

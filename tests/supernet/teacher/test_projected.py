@@ -9,16 +9,13 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import smoothed_loss
-from nas_core.supernet.teacher.losses import TopK, top_k
 from nas_core.supernet.teacher.projected import (
-    Probabilities,
     Projection,
     distilled_loss,
     naive_distilled_loss,
     probabilities_of,
     projected_distilled_loss,
     projected_probabilities,
-    projected_top_k,
 )
 
 PAD, WORDS, WIDTH, ROWS = 1, 13, 7, 11
@@ -34,23 +31,16 @@ def data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return features, table, target, 2 * torch.randn(ROWS, WORDS, generator=generator)
 
 
-def teacher_of(logits: Tensor, kept: int | None, temperature: float) -> Probabilities | TopK:
-    return probabilities_of(logits, temperature) if kept is None else top_k(logits, kept, temperature)
-
-
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("weight", [0.3, 1.0])
-@pytest.mark.parametrize("kept", [None, 4, WORDS])
-def test_equals_the_definition(
-    kept: int | None, weight: float, temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equals_the_definition(weight: float, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS + 5)
     features, table, target, logits = data()
     f2, t2, _, _ = data()
     settings: dict[str, Any] = {
         "weight": weight, "temperature": temperature, "smoothing": 0.1, "padding_idx": PAD
     }  # fmt: skip
-    teacher = teacher_of(logits, kept, temperature)
+    teacher = probabilities_of(logits, temperature)
     result = projected_distilled_loss(features, table, target, teacher, **settings)
     unfused = distilled_loss((features @ table.t()).detach(), target, teacher, **settings)
     torch.testing.assert_close(tuple(unfused), tuple(x.detach() for x in result), atol=1e-4, rtol=1e-5)
@@ -77,9 +67,6 @@ def test_probabilities_of_features_are_those_of_their_logits(
     entropy = (result.probabilities * result.probabilities.log()).sum(1)
     torch.testing.assert_close(result.negative_entropy, entropy)
     assert not result.probabilities.requires_grad
-    torch.testing.assert_close(
-        tuple(projected_top_k(features, table, 3, temperature)), tuple(top_k(logits, 3, temperature))
-    )
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
@@ -98,10 +85,7 @@ def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypat
     torch.testing.assert_close(results[0], results[1])
 
 
-@pytest.mark.parametrize("kept", [None, 3])
-def test_gradients_at_high_temperatures_are_finite_in_float16(
-    kept: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradients_at_high_temperatures_are_finite_in_float16(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a device that gives products of halves in float32, where gradients of logits are scaled up."""
     monkeypatch.setattr(smoothed_loss, "sums_whole", lambda *_: True)
     monkeypatch.setattr(smoothed_loss, "_whole", lambda a, b: a.float() @ b.float())
@@ -110,7 +94,7 @@ def test_gradients_at_high_temperatures_are_finite_in_float16(
         features, table, target, logits = data()
         features, table = (x.detach().half().to(kind).requires_grad_() for x in (features, table))
         projected_distilled_loss(
-            features, table, target, teacher_of(1000 * logits, kept, 300.0),
+            features, table, target, probabilities_of(1000 * logits, 300.0),
             weight=0.9, temperature=300.0, smoothing=0.1, padding_idx=PAD,
         ).loss.backward()  # fmt: skip
         gradients += [features.grad, table.grad]

@@ -51,10 +51,9 @@ def small(supernet: VisionModel) -> Architecture:
 
 @pytest.fixture(scope="module")
 def opened(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSupernet:
-    """With experts, and layers in an order of their own."""
+    """Layers are in an order of their own."""
     path = tmp_path_factory.mktemp("plain") / "supernet.pt"
-    elastic(vit(**FORMS["dinov2 with registers"]), importance_by="activation", calibrate=1, data=npz, mos="neuron",
-            out=path)  # fmt: skip
+    elastic(vit(**FORMS["dinov2 with registers"]), importance_by="activation", calibrate=1, data=npz, out=path)
     return HOST.open_exportable(path)
 
 

@@ -1,4 +1,4 @@
-"""Input checks, position cosines and normalisation of linear attention."""
+"""Input checks and position cosines of linear attention."""
 
 from __future__ import annotations
 
@@ -8,37 +8,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, check_choice
+from nas_core.errors import ConfigError
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
 """Smallest denominator of linear attention."""
-NORMALIZE = ("denominator", "rms", "layer")
-"""Normalisations of the weighted sum of values.
-
-- ``denominator``: divide by the sum of weights (cosFormer, equation 10).
-- ``rms``, ``layer``: RMSNorm or LayerNorm of each head (Qin et al. 2022, "The Devil in Linear Transformer").
-"""
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
     """Return the dtype of sums over keys: float64 for float64 inputs, otherwise float32."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
-def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """Normalise weighted sums of values ``(..., D)``.
-
-    Args:
-        weights: sums of weights ``(..., 1)``, for ``denominator``.
-        normalize: one of :data:`NORMALIZE`.
-    """
-    if normalize == "denominator":
-        assert weights is not None
-        return sums / weights.clamp(min=eps)
-    if normalize == "layer":
-        sums = sums - sums.mean(-1, keepdim=True)
-    return sums * (sums.square().mean(-1, keepdim=True) + eps).rsqrt()
 
 
 class CosTable(NamedTuple):
@@ -83,7 +62,6 @@ def check(
     max_length: int | None,
     causal: bool,
     key_mask: Tensor | None,
-    normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> None:
     """Raise ``ConfigError`` for unsupported shapes, dtypes or lengths."""
@@ -98,7 +76,6 @@ def check(
             f"linear attention got {inputs}; expected one dtype, and shapes (B, H, T, D), (B, H, S, D) and"
             " (B, H, S, Dv)"
         )
-    check_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):
         raise ConfigError(
             "max_length is None, but causal linear attention, or one with positions, needs a number; give max_length"

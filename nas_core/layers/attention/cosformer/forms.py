@@ -5,8 +5,6 @@ Shapes: B batch, H heads, T/S query and key length, D head dim.
 
 from __future__ import annotations
 
-import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,27 +19,21 @@ from nas_core.layers.attention.cosformer.common import (
     CosTable,
     check,
     cos_table,
-    normalized,
     own_scale,
     working_dtype,
 )
 from nas_core.layers.attention.cosformer.streaming import streamed
 from nas_core.layers.torch_modes import is_exporting, without_autocast
-from nas_core.optional import require
 from nas_core.precision import tf32
 
-FORMS = ("auto", "streaming", "chunked", "dense", "fla", "naive")
+FORMS = ("auto", "streaming", "chunked", "dense")
 """Implementations of linear attention.
 
 - ``streaming``: one block of positions at a time, with little memory.
 - ``chunked``: all blocks at once.
 - ``dense``: all pairs of positions, for short sequences.
-- ``fla``: CUDA kernels of flash-linear-attention, causal only.
-- ``naive``: the definition.
 - ``auto``: selected by :func:`chosen_form`.
 """
-FLA_FROM = 1024
-"""Minimum number of keys for which ``auto`` selects ``fla``."""
 BLOCK = 128
 """Positions per block of ``chunked``."""
 # Positions per bfloat16 product of non-causal attention. Products are added in float32.
@@ -58,13 +50,11 @@ def cosformer_attention(
     key_mask: Tensor | None = None,
     query_positions: Tensor | None = None,
     key_positions: Tensor | None = None,
-    normalize: str = "denominator",
     form: str = "auto",
-    eps: float = EPS,
 ) -> Tensor:
     """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
-    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``. Time is
+    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, EPS)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``. Time is
     linear in the length. M is constant, so weights are the same in training and decoding, unlike in the authors' code.
 
     Args:
@@ -76,30 +66,21 @@ def cosformer_attention(
         key_mask: ``(B, S)`` bool, True at tokens.
         query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``. Default: 0, 1, .. Not supported with ``causal``.
         key_positions: ``(S,)`` or ``(B, S)``, below ``max_length``.
-        normalize: one of :data:`NORMALIZE`.
-        form: one of :data:`FORMS`. ``fla`` multiplies float32 in TF32.
-        eps: smallest denominator.
+        form: one of :data:`FORMS`.
 
     Returns:
         ``(B, H, T, Dv)`` in the dtype of ``q``. Sums of 16-bit inputs are computed in float32.
 
     Raises:
-        ConfigError: shapes do not match, a sequence exceeds ``max_length``, or ``fla`` is used without CUDA.
-        MissingHostError: flash-linear-attention is not installed.
+        ConfigError: shapes do not match, or a sequence exceeds ``max_length``.
     """
     check_choice("form of linear attention", form, FORMS)
-    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    check(q, k, v, max_length, causal, key_mask, (query_positions, key_positions))
     if causal and (query_positions is not None or key_positions is not None):
         raise ConfigError("query_positions and key_positions are not supported with causal=True; remove them")
-    if form == "naive":
-        return cosformer_naive(
-            q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
-            key_positions=key_positions, normalize=normalize, eps=eps,
-        )  # fmt: skip
     exporting = is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
-        fla = q.is_cuda and causal and has_fla()
-        form = chosen_form(q.device.type, q.dtype, q.shape[2], k.shape[2], causal, q.shape[3], fla, exporting)
+        form = chosen_form(q.device.type, q.shape[2], k.shape[2], q.shape[3], exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither supports a custom autograd function
     length_is_symbolic = isinstance(q.shape[2], torch.SymInt)
@@ -113,53 +94,30 @@ def cosformer_attention(
         key = cos_table(_positions(key_positions, k), max_length, dtype)
     with without_autocast(q):
         if form == "streaming":
-            return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
+            return streamed(q, k, v, query, key, key_mask, max_length, causal)
         if form == "dense":
-            return dense_attention(q, k, v, query, key, key_mask, causal, normalize, eps)
-        compute = fla_sums if form == "fla" and causal else chunked_sums
-        sums, weights = compute(q, k, v, query, key, key_mask, max_length, causal)
-        return normalized(sums, weights, normalize, eps).to(q.dtype)
+            return dense_attention(q, k, v, query, key, key_mask, causal)
+        sums, weights = chunked_sums(q, k, v, query, key, key_mask, max_length, causal)
+        return (sums / weights.clamp(min=EPS)).to(q.dtype)
 
 
 def _positions(positions: Tensor | None, x: Tensor) -> Tensor:
     return torch.arange(x.shape[2], device=x.device) if positions is None else positions
 
 
-def chosen_form(
-    device_type: str,
-    dtype: torch.dtype,
-    queries: int,
-    keys: int,
-    causal: bool,
-    head_dim: int,
-    has_fla: bool,
-    exporting: bool,
-) -> str:
+def chosen_form(device_type: str, queries: int, keys: int, head_dim: int, exporting: bool) -> str:
     """Return the implementation that ``auto`` selects.
 
     - ``chunked`` if exporting.
     - ``streaming`` without CUDA.
     - ``dense`` if it is less work: ``T * S <= 2 * D * (T + S)``.
-    - ``fla`` if installed, for causal attention in 16 bits with at least 1,024 keys.
     - ``chunked`` otherwise.
     """
     if exporting:  # exporters do not support custom autograd functions
         return "chunked"
     if device_type != "cuda":
         return "streaming"
-    if queries * keys <= 2 * head_dim * (queries + keys):
-        return "dense"
-    halves = (torch.bfloat16, torch.float16)
-    return "fla" if causal and dtype in halves and keys >= FLA_FROM and has_fla else "chunked"
-
-
-@functools.cache
-def has_fla() -> bool:
-    try:
-        importlib.import_module("fla.ops.linear_attn")
-    except Exception:  # any error, of a version that does not suit this torch or triton
-        return False
-    return True
+    return "dense" if queries * keys <= 2 * head_dim * (queries + keys) else "chunked"
 
 
 # -- naive -------------------------------------------------------------------------------------------------------------
@@ -175,14 +133,12 @@ def cosformer_naive(
     key_mask: Tensor | None = None,
     query_positions: Tensor | None = None,
     key_positions: Tensor | None = None,
-    normalize: str = "denominator",
-    eps: float = EPS,
 ) -> Tensor:
     """Compute linear attention over all pairs of positions, as reference (cosFormer, equation 9).
 
     For arguments, see :func:`cosformer_attention`.
     """
-    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    check(q, k, v, max_length, causal, key_mask, (query_positions, key_positions))
     dtype = working_dtype(q)
     i, j = _positions(query_positions, q), _positions(key_positions, k)
     scale: int | Tensor | None = max_length
@@ -198,7 +154,7 @@ def cosformer_naive(
         weights = weights.tril()
     if key_mask is not None:
         weights = weights * key_mask[:, None, None]
-    return normalized(weights @ v.to(dtype), weights.sum(-1, keepdim=True), normalize, eps).to(q.dtype)
+    return (weights @ v.to(dtype) / weights.sum(-1, keepdim=True).clamp(min=EPS)).to(q.dtype)
 
 
 # -- dense -------------------------------------------------------------------------------------------------------------
@@ -212,8 +168,6 @@ def dense_attention(
     key: CosTable,
     mask: Tensor | None,
     causal: bool,
-    normalize: str,
-    eps: float,
 ) -> Tensor:
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
@@ -224,12 +178,8 @@ def dense_attention(
         weights = weights.tril()
     if mask is not None:
         weights = weights * mask[:, None, None]
-    if normalize == "denominator":
-        shares = weights / weights.sum(-1, keepdim=True).clamp(min=eps * smaller)
-        return shares.to(q.dtype) @ v
-    fewer = 1 / max(k.shape[2], 1)
-    sums = ((weights * fewer).to(q.dtype) @ v).to(exact) / (smaller * fewer)
-    return normalized(sums, None, normalize, eps).to(q.dtype)
+    shares = weights / weights.sum(-1, keepdim=True).clamp(min=EPS * smaller)
+    return shares.to(q.dtype) @ v
 
 
 # -- chunked -----------------------------------------------------------------------------------------------------------
@@ -290,40 +240,13 @@ def _features(x: Tensor, table: CosTable) -> Tensor:
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
     # Without subtraction: rounding errors of later values must not reach earlier outputs.
-    return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
+    # cumsum(dtype=) accumulates gradients in the input's dtype; on CUDA, a bfloat16 sum of ones stops at 256.
+    return functional.pad(blocks.to(exact).cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
 
 def _blocks(x: Tensor, block: int) -> Tensor:
     padded = functional.pad(x, (0, 0, 0, -x.shape[2] % block))
     return padded.view(*x.shape[:2], -1, block, x.shape[-1])
-
-
-# -- fla ---------------------------------------------------------------------------------------------------------------
-
-
-def fla_sums(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    query: CosTable,
-    key: CosTable,
-    mask: Tensor | None,
-    max_length: int | None,
-    causal: bool,
-) -> tuple[Tensor, Tensor]:
-    """Compute :func:`chunked_sums` with the kernels of flash-linear-attention."""
-    if not q.is_cuda or q.dtype == torch.float64:
-        raise ConfigError(
-            f"form 'fla' got queries of {q.dtype} on {q.device}; expected CUDA and at most 32 bits, or use form='auto'"
-        )
-    kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
-    dtype, exact = factor_dtype(q), working_dtype(q)
-    queries, keys = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask)
-    features = [_features(x, table).transpose(1, 2).contiguous() for x, table in ((queries, query), (keys, key))]
-    values = v.to(dtype).transpose(1, 2).contiguous()  # the layout of the kernels is (B, T, H, D)
-    sums, _ = kernels.chunk_linear_attn(*features, values, scale=1.0, normalize=False)
-    weights = (features[0] * running_sums(features[1], 1, exact)).sum(-1, keepdim=True, dtype=exact)
-    return sums.transpose(1, 2).to(exact), weights.transpose(1, 2)
 
 
 # -- products of 16-bit numbers ----------------------------------------------------------------------------------------
@@ -332,11 +255,6 @@ def fla_sums(
 def factor_dtype(x: Tensor) -> torch.dtype:
     """Return the dtype of matrix products: bfloat16 or float64 for such inputs, otherwise float32."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
-
-
-def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
-    # cumsum(dtype=) accumulates gradients in the input's dtype; on CUDA, a bfloat16 sum of ones stops at 256.
-    return x.to(exact).cumsum(dim)
 
 
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:

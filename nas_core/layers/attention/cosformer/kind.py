@@ -10,17 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, check_choice
-from nas_core.layers.attention.cosformer.common import (
-    EPS,
-    NORMALIZE,
-    CosTable,
-    check,
-    cos_table,
-    normalized,
-    working_dtype,
-)
-from nas_core.layers.attention.cosformer.forms import FORMS, cosformer_attention, cosformer_naive
+from nas_core.errors import ConfigError
+from nas_core.layers.attention.cosformer.common import EPS, CosTable, check, cos_table, working_dtype
+from nas_core.layers.attention.cosformer.forms import cosformer_attention, cosformer_naive
 from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK, NONCAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 from nas_core.layers.torch_modes import without_autocast
@@ -45,18 +37,16 @@ class CosformerState:
         weights: Tensor,
         max_length: int,
         length: int = 0,
-        normalize: str = "denominator",
         table: CosTable | None = None,
     ) -> None:
-        self.sums, self.weights, self.length = sums, weights, length
-        self.max_length, self.normalize, self.table = max_length, normalize, table
+        self.sums, self.weights, self.max_length, self.length, self.table = sums, weights, max_length, length, table
 
     @classmethod
-    def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
+    def empty(cls, like: Tensor, value_dim: int, max_length: int) -> CosformerState:
         """Return the state before the first position, for keys like ``(B, H, 1, D)``."""
         batch, heads, _, dim = like.shape
         sums = torch.zeros(batch, heads, 2 * dim, value_dim, dtype=working_dtype(like), device=like.device)
-        return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length, 0, normalize)
+        return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length)
 
     @classmethod
     def of(
@@ -66,13 +56,12 @@ class CosformerState:
         max_length: int,
         key_mask: Tensor | None = None,
         key_positions: Tensor | None = None,
-        normalize: str = "denominator",
     ) -> CosformerState:
         """Return the state after keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``.
 
         For other arguments, see :func:`cosformer_attention`.
         """
-        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
+        check(k[:, :, :1], k, v, max_length, False, key_mask, (None, key_positions))
         dtype = working_dtype(k)
         positions = torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions
         table = cos_table(positions, max_length, dtype)
@@ -82,7 +71,7 @@ class CosformerState:
         features = torch.cat([keys * table.sin, keys * table.cos], -1)
         with without_autocast(k):
             sums = features.transpose(2, 3) @ v.to(dtype)
-        return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
+        return cls(sums, features.sum(2), max_length, k.shape[2])
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Add keys and values of one position ``(B, H, 1, D)``, and return the attention of its query."""
@@ -98,9 +87,8 @@ class CosformerState:
         self._check_position(position)
         features = self._features(q, position)
         with without_autocast(q):
-            sums = features @ self.sums
-            weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
-        return normalized(sums, weights, self.normalize, EPS).to(q.dtype)
+            sums, weights = features @ self.sums, features @ self.weights.unsqueeze(-1)
+        return (sums / weights.clamp(min=EPS)).to(q.dtype)
 
     def _check_position(self, position: int) -> None:
         if not 0 <= position < self.max_length:
@@ -115,7 +103,7 @@ class CosformerState:
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
         index = torch.as_tensor(order, device=self.sums.device)
         picked = self.sums.index_select(0, index), self.weights.index_select(0, index)
-        return CosformerState(*picked, self.max_length, self.length, self.normalize)
+        return CosformerState(*picked, self.max_length, self.length)
 
     def _features(self, x: Tensor, position: int) -> Tensor:
         angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
@@ -130,10 +118,6 @@ class LinearAttention(AttentionKind):
 
     max_length: int | None = 1024
     """M of the cosine weights, and longest sequence. None uses each sequence's number of tokens (non-causal only)."""
-    normalize: str = "denominator"
-    """One of :data:`NORMALIZE`."""
-    form: str = "auto"
-    """One of :data:`FORMS`. Without CUDA, ``fla`` is replaced by ``auto``."""
     name: str = "linear"
     reads_positive_parts = True
     is_bounded = True
@@ -143,8 +127,6 @@ class LinearAttention(AttentionKind):
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 1:
             raise ConfigError(f"max_length of linear attention is {self.max_length}; expected at least 1")
-        check_choice("normalisation of linear attention", self.normalize, NORMALIZE)
-        check_choice("form of linear attention", self.form, FORMS)
 
     def scaled(self, max_length: int | None) -> LinearAttention:
         return replace(self, max_length=max_length)
@@ -175,8 +157,7 @@ class LinearAttention(AttentionKind):
     ) -> Tensor:
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
-            key_positions=key_positions, normalize=self.normalize,
-            form="auto" if self.form == "fla" and not q.is_cuda else self.form,
+            key_positions=key_positions,
         )  # fmt: skip
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
@@ -184,20 +165,20 @@ class LinearAttention(AttentionKind):
         return cosformer_naive(q, k, unit, max_length=self.max_length)
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
-        return cosformer_attention(q, k, v, max_length=self.max_length, normalize=self.normalize, form="chunked")
+        return cosformer_attention(q, k, v, max_length=self.max_length, form="chunked")
 
     def step(
         self, q: Tensor, k: Tensor, v: Tensor, past: CosformerState | None, relative: Tensor | None = None
     ) -> tuple[Tensor, CosformerState]:
-        state = past or CosformerState.empty(k, v.shape[-1], self._required_length, self.normalize)
+        state = past or CosformerState.empty(k, v.shape[-1], self._required_length)
         return state.step(q, k, v), state
 
     def after(self, k: Tensor, v: Tensor) -> CosformerState:
-        return CosformerState.of(k, v, self._required_length, normalize=self.normalize)
+        return CosformerState.of(k, v, self._required_length)
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
         tokens = None if mask is None else mask[:, 0, 0]
-        return CosformerState.of(k, v, self._required_length, tokens, positions, self.normalize)
+        return CosformerState.of(k, v, self._required_length, tokens, positions)
 
     def read(self, q: Tensor, memory: CosformerState, mask: Tensor | None, position: int) -> Tensor:
         return memory.read(q, position)
@@ -231,7 +212,7 @@ class LinearAttention(AttentionKind):
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> CosformerState:
         assert row is not None
         sums, weights = tensors
-        return CosformerState(sums, weights, self._required_length, 0, self.normalize, CosTable(*row.chunk(2)))
+        return CosformerState(sums, weights, self._required_length, 0, CosTable(*row.chunk(2)))
 
 
 LINEAR = LinearAttention()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer.common import CosTable, normalized, working_dtype
+from nas_core.layers.attention.cosformer.common import EPS, CosTable, working_dtype
 
 CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 """Positions per block."""
@@ -24,7 +24,6 @@ class _Plan(NamedTuple):
     mask: Tensor | None  # (B, 1, S, 1), 1 at tokens
     causal: Tensor | None  # cosines within a block (C, C), 0 above the diagonal; None if not causal
     block: int
-    smallest: float | None  # smallest denominator of outputs; None without division
 
     def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
@@ -39,8 +38,6 @@ def streamed(
     mask: Tensor | None,
     max_length: int | None,
     causal: bool,
-    normalize: str,
-    eps: float,
 ) -> Tensor:
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
@@ -49,19 +46,15 @@ def streamed(
         steps = torch.arange(block, device=q.device, dtype=torch.float64)
         within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
     weights = None if mask is None else mask[:, None, :, None].to(kind)
-    divides = normalize == "denominator"
-    plan = _Plan(query, key, weights, within, block, eps if divides else None)
-    sums: Tensor = _Streamed.apply(q, k, v, plan)  # type: ignore[no-untyped-call]
-    return sums if divides else normalized(sums, None, normalize, eps).to(q.dtype)
+    streamed_attention: Tensor = _Streamed.apply(q, k, v, _Plan(query, key, weights, within, block))  # type: ignore[no-untyped-call]
+    return streamed_attention
 
 
 class _Streamed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
         kind, (batch, heads, length, _) = working_dtype(q), q.shape
-        outputs = torch.empty(
-            batch, heads, length, v.shape[-1], dtype=kind if plan.smallest is None else q.dtype, device=q.device
-        )
+        outputs = torch.empty(batch, heads, length, v.shape[-1], dtype=q.dtype, device=q.device)
         weights = torch.empty(batch, heads, length, 1, dtype=kind, device=q.device)
         state, needs_grad, states = _empty_state(k, v), any(ctx.needs_input_grad), []
         if plan.causal is None:
@@ -80,39 +73,31 @@ class _Streamed(torch.autograd.Function):
                 if stop < length:
                     state.add_(_turned(keys, plan.key.block(start, stop)).mT @ values)
             weights[:, :, block] = sums[..., -1:]
-            if plan.smallest is None:
-                outputs[:, :, block] = sums[..., :-1]
-            else:
-                outputs[:, :, block] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=plan.smallest))
+            outputs[:, :, block] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=EPS))
         ctx.plan = plan
         ctx.states = states if plan.causal is not None else [state]
-        ctx.save_for_backward(q, k, v, *((outputs, weights) if plan.smallest is not None else ()))
+        ctx.save_for_backward(q, k, v, outputs, weights)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, *divided = ctx.saved_tensors
+        q, k, v, outputs, weights = ctx.saved_tensors
         passes = _causal_backward if ctx.plan.causal is not None else _noncausal_backward
-        return (*passes(ctx.plan, ctx.states, q, k, v, _Incoming(grads[0], ctx.plan, *divided)), None)
+        return (*passes(ctx.plan, ctx.states, q, k, v, _Incoming(grads[0], outputs, weights)), None)
 
 
 class _Incoming:
-    def __init__(
-        self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
-    ) -> None:
-        self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
+    def __init__(self, of_outputs: Tensor, outputs: Tensor, weights: Tensor) -> None:
+        self.of_outputs, self.outputs, self.weights = of_outputs, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
         block = (slice(None), slice(None), slice(start, stop))
         grads = self.of_outputs[block].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
-        if self.outputs is None or self.weights is None or self.plan.smallest is None:
-            joined[..., :-1], joined[..., -1:] = grads, 0
-            return joined
         weights = self.weights[block]
-        torch.div(grads, weights.clamp(min=self.plan.smallest), out=joined[..., :-1])
+        torch.div(grads, weights.clamp(min=EPS), out=joined[..., :-1])
         of_weights = (joined[..., :-1] * self.outputs[block]).sum(-1, keepdim=True)
-        joined[..., -1:] = of_weights.neg_().mul_(weights > self.plan.smallest)
+        joined[..., -1:] = of_weights.neg_().mul_(weights > EPS)
         return joined
 
 
