@@ -42,8 +42,8 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "encoding of an architecture as input of routers: summary (averages over layers),"
-        " layers (each layer), or onehot",
+        "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
+        " from -1 to 1), layers (each layer), or onehot",
     },
     "architecture-draw": {
         "choices": ("gene", "architecture"),

@@ -41,6 +41,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 """Name -> options of ``fairseq-train``."""
 OPTIONS: dict[str, tuple[str, ...]] = {
     "even mixture": ("--mos", "neuron", "--mos-router-temperature", "1e9"),
+    "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
     "neuron-wise, temperature .2": ("--mos", "neuron", "--mos-router-temperature", "0.2"),
 }
 """Compared at equal updates: experts without routing, and options beyond the paper."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
@@ -95,6 +98,12 @@ class Choice:
         """Return the number that represents an option in encodings and order."""
         table: dict[Option, float] = self._code  # type: ignore[attr-defined]
         return table[option]
+
+    def centred(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return codes mapped to -1 (the smallest of all options) to 1 (the largest); 0 if all are equal."""
+        every = [self.code(option) for row in self.options for option in row]
+        middle, half = (max(every) + min(every)) / 2, (max(every) - min(every)) / 2
+        return (codes - middle) / (half or 1.0)
 
     @property
     def unit(self) -> float:

@@ -16,10 +16,11 @@ from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
 SAMPLINGS = ("gene", "architecture")
-ENCODINGS = ("summary", "layers", "onehot")
+ENCODINGS = ("summary", "centred", "layers", "onehot")
 """Encodings of architectures.
 
 - ``summary``: one number per choice, the mean over layers, as in HAT and Mixture-of-Supernets.
+- ``centred``: the same, scaled to -1 (smallest option of a choice) to 1 (largest), and 0 without layers.
 - ``layers``: one number per gene and layer, 0 for absent layers.
 - ``onehot``: one indicator per gene, layer and option.
 """
@@ -216,13 +217,17 @@ class SearchSpace:
         features = np.empty((len(rows), len(self.choices)), np.float32)
         for index, (choice, span) in enumerate(zip(self.choices, slots.columns, strict=True)):
             layers = np.maximum(exists[:, span].sum(1), 1)
-            features[:, index] = codes[:, span].sum(1) / layers / choice.unit
+            means = codes[:, span].sum(1) / layers
+            if how == "centred":
+                features[:, index] = np.where(exists[:, span].any(1), choice.centred(means), 0.0)
+            else:
+                features[:, index] = means / choice.unit
         return features
 
     def feature_names(self, how: str = "summary") -> list[str]:
         """Return the column names of an encoding."""
         check_choice("encoding", how, ENCODINGS)
-        if how == "summary":
+        if how in ("summary", "centred"):
             return [choice.name + (".mean" if choice.per else "") for choice in self.choices]
         names = []
         for choice in self.choices:

@@ -47,6 +47,20 @@ class TestTinySpace(SpaceContract):
         changed = space.mutate_rows(parents, 0.3, np.random.default_rng(0))[:, column] != parents[:, column]
         assert changed.mean() == pytest.approx(0.15, abs=0.01)
 
+    def test_centred_encodings_go_from_minus_one_to_one(self) -> None:
+        space = self.make()
+        smallest, largest = space.encode([space.smallest(), space.largest()], "centred").tolist()
+        # no decoder layer: no decoder.cross; encoder.ffn_dim has (64 + 64 + 48) / 3 and 32 of 8 to 64
+        assert smallest == pytest.approx([-1, -1, (32 - 36) / 28, -1, 0])
+        assert largest == pytest.approx([1, 1, (176 / 3 - 36) / 28, 1, 1])
+        drawn = space.sample_rows(np.random.default_rng(0), 200)
+        centred, summary = space.encode_rows(drawn, "centred"), space.encode_rows(drawn)
+        assert centred.shape == summary.shape and np.abs(centred).max() <= 1
+        for column in range(centred.shape[1]):
+            exists = centred[:, column] != 0
+            correlation = np.corrcoef(centred[exists, column], summary[exists, column])[0, 1]
+            assert correlation == pytest.approx(1, abs=1e-5)
+
     def test_labels_are_those_of_options_and_of_existing_layers(self) -> None:
         space = self.make()
         options = options_by_label(space)
@@ -72,7 +86,7 @@ class TestMaskedLm(SpaceContract):
     def make(self) -> SearchSpace:
         return masked_lm_space(
             "tiny", layers=(2, 1), embed_dims=(12, 8), ffn_dims=(16, 8), heads=(2, 1), head_dim=4, sequence_length=8,
-            attention=("softmax", "linear"),
+            attention=("softmax", "linear", "others"),
         )  # fmt: skip
 
 
