@@ -40,20 +40,20 @@ class CountsModel(GraphLatencyModel):
     reads: ClassVar[tuple[str, ...]] = ("costs",)
     config_class = CountsConfig
     config: CountsConfig
-    _prices: Floats
+    prices: Floats
     """Result of :func:`shrunk_prices`."""
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        self._prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
+        self.prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        return priced_ms(graphs, self._prices), None
+        return priced_ms(graphs, self.prices), None
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"weights": torch.from_numpy(self._prices)}
+        return {"weights": torch.from_numpy(self.prices)}
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self._prices = tensors["weights"].numpy().astype(np.float64)
+        self.prices = tensors["weights"].numpy().astype(np.float64)
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:

@@ -47,10 +47,10 @@ def test_a_module_costs_what_its_operators_do(model: GraphLatencyModel) -> None:
     conv = (outputs * (2 * 27 + 1), outputs + 3 * 256 + 8 * 28)  # the batch norm is folded into it, with a bias
     relu = (outputs, 2 * outputs)
     expected = sum(
-        model.weights[kind] + model.weights[32 + kind] * flops / 1e9 + model.weights[64 + kind] * access / 1e6
+        model.prices[kind] + model.prices[32 + kind] * flops / 1e9 + model.prices[64 + kind] * access / 1e6
         for kind, (flops, access) in ((CONV, conv), (RELU, relu))
     )
-    assert prediction.latency_ms == pytest.approx(expected + model.weights[-1], rel=1e-4)
+    assert prediction.latency_ms == pytest.approx(expected + model.prices[-1], rel=1e-4)
     read = read_module(module, torch.zeros(1, 3, 16, 16))
     beyond = extrapolation_spread(Graphs.of([read.graph]), model.info["ranges"])[0]  # it is small
     assert beyond > 0
