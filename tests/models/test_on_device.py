@@ -105,12 +105,12 @@ CASES = {
         ("layer",),
     ),
     "language": Case(
-        lambda mos: language.build(mos, LANGUAGE, norm_first=True), mixed(LANGUAGE, embed_dim=12, attention=ALL),
+        lambda mos: language.build(mos, LANGUAGE, norm_first=True), mixed(LANGUAGE, embed_dim=12, attention=KINDS),
         language_loss, (language.sentences(3, 25),), ("layer",),
     ),
     "masked_lm": Case(
         lambda mos: masked_lm.build("ordered", MASKED, mos, norm_first=True),
-        mixed(MASKED, embed_dim=12, attention=ALL), masked_lm_loss, (masked_lm.sentences(),), ("layer",),
+        mixed(MASKED, embed_dim=12, attention=KINDS), masked_lm_loss, (masked_lm.sentences(),), ("layer",),
     ),
 }  # fmt: skip
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-2, "fp16": 3e-2, "bf16": 0.15}
