@@ -22,7 +22,6 @@ from nas_core.errors import (
     SpaceError,
     UnknownChoiceError,
 )
-from nas_core.layers import MoSConfig
 from nas_core.space import Architecture
 from nas_core.space.image import image_architecture, image_space
 from tests.timm_ext.running import SPACE, config, train
@@ -32,7 +31,7 @@ from timm_ext.building import build_model
 from timm_ext.data import JpegFile, open_images, open_splits
 from timm_ext.host import HOST
 from timm_ext.options import TrainConfig
-from timm_ext.standalone import Origin, settings, supernet_settings
+from timm_ext.standalone import Origin, settings
 from timm_ext.train import Trainer, main
 from timm_ext.trained.reading import read_source
 from timm_ext.trained.vit import plain_arguments
@@ -233,8 +232,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: f.standalone(f.origin(), val_data="x"), ConfigError, "val_data"),
     (lambda f: f.standalone(f.origin(), seed="two"), ConfigError, "seed"),
     (lambda f: f.standalone(f.origin(val_count=0)._replace(data=str(f.run))), ConfigError, "run"),
-    (lambda f: supernet_settings(f.origin(init="i"), MoSConfig(), f.root, {}), ConfigError, "weights of i"),
-    (lambda f: supernet_settings(f.origin(), MoSConfig(), f.root, {"mos_experts": "2"}), ConfigError, "mos_experts"),
 ]
 
 
