@@ -4,8 +4,9 @@
 and exits with 1 if there are any.
 
 Keys of a table: ``rows``, patterns for keys of a result, whose named groups become fields; ``where``, patterns for
-fields; ``by``, fields to group by, with means of numbers; ``columns``, ``[header, field, digits]``; ``across``, a
-column of ``value`` for each value of a field; ``plot_only``, show only the ``plot``.
+fields; ``by``, fields to group by, with means of numbers; ``columns``, ``[header, field, digits]``, with ``std:field``
+for the standard deviation; ``across``, a column of ``value`` for each value of a field; ``plot_only``, show only the
+``plot``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import json
 import re
+import statistics
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -142,7 +144,10 @@ class Table:
 
 
 def _mean(rows: list[dict[str, Any]], path: str, names: Mapping[str, str]) -> Any:
+    deviation, path = path.startswith("std:"), path.removeprefix("std:")
     values = [value for row in rows if (value := field(row, path)) is not None]
+    if deviation:
+        return statistics.stdev(values) if len(values) > 1 else None
     if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return values[0] if len(values) == 1 else sum(values) / len(values)
     return names.get(str(values[0]), values[0]) if values else None
