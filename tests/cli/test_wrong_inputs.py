@@ -45,7 +45,6 @@ WRONG = [
     ("export --checkpoint {i}/a.json --arch largest --out {o}/x", "a.json"),
     ("export --checkpoint {i}/a.json --arch largest --to onxn --out {o}/x", "onxn"),
     ("elastic --checkpoint {i}/a.json --out {o}/x --importance size", "size"),
-    ("elastic --checkpoint {i}/a.json --out {o}/x --mos rows", "rows"),
     (f"{SEARCH} --limit latency_ms=5", "latency_ms"),
     (f"{LIMITED} --limit latency_share=50", "50.0"),
     (f"{LIMITED} --limit latency_ms=0.01", "acceptance rate 0.00%"),

@@ -46,7 +46,7 @@ def test_a_slow_predictor_is_asked_for_no_more_than_are_needed() -> None:
             sizes.append(len(rows))
             return size(SPACE, rows)
 
-        proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, together)], 20_000)
+        proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, together)])
         results[together] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
     assert np.array_equal(results[0], results[16]) and len(results[0]) == 20
     assert max(evaluated[16]) == 16 and sum(evaluated[16]) < sum(evaluated[0]) / 4
@@ -58,7 +58,7 @@ def sampler(rng: np.random.Generator) -> object:
 
 def test_taken_rows_are_distinct_feasible_and_remembered() -> None:
     bound = limit(2500.0)
-    proposals = Proposals(SPACE, [bound], 20_000)
+    proposals = Proposals(SPACE, [bound])
     taken: set[bytes] = set()
     first = proposals.take(sampler(np.random.default_rng(0)), 100, taken)  # type: ignore[arg-type]
     repeated = proposals.take(sampler(np.random.default_rng(0)), 100, taken)  # type: ignore[arg-type]
@@ -74,11 +74,11 @@ def test_several_constraints_hold_together_and_are_all_named_when_they_cannot() 
         return SPACE.slots.exists(rows).sum(1).astype(np.float64)
 
     constraints = [limit(2800.0), Constraint("slots", 14.0, small_decoder)]
-    rows = Proposals(SPACE, constraints, 20_000).initial(np.random.default_rng(0), 50, set())
+    rows = Proposals(SPACE, constraints).initial(np.random.default_rng(0), 50, set())
     assert len(rows) == 50
     assert all((constraint.values(rows) <= constraint.limit).all() for constraint in constraints)
     with pytest.raises(InfeasibleError, match=r"latency_ms<=2800 and slots<=3") as caught:
-        Proposals(SPACE, [constraints[0], Constraint("slots", 3.0, small_decoder)], 2000).initial(
+        Proposals(SPACE, [constraints[0], Constraint("slots", 3.0, small_decoder)]).initial(
             np.random.default_rng(0), 50, set()
         )
     assert set(caught.value.bounds) == {"latency_ms", "slots"}
@@ -91,7 +91,7 @@ def test_rare_feasible_regions_are_filled_by_small_mutations() -> None:
     random = size(space, space.sample_rows(np.random.default_rng(9), 20_000))
     smallest = size(space, space.rows([space.smallest()]))[0]
     bound = limit(float((random.min() + smallest) / 2), space)
-    rows = Proposals(space, [bound], 20_000).initial(np.random.default_rng(0), 125, set())
+    rows = Proposals(space, [bound]).initial(np.random.default_rng(0), 125, set())
     assert len(set(row_keys(rows))) == 125
     assert (bound.values(rows) <= bound.limit).all()
 
