@@ -61,7 +61,6 @@ def arrays(**changes: Any) -> Callable[[], Graphs]:
         (arrays(sizes=[3, 0]), GraphError, "3 nodes"),
         (arrays(static=[[1.0]]), GraphError, "(1, 1)"),
         (lambda: Graphs.of([PAIR, Graph([0], [], static=[1])]), GraphError, "static"),
-        (arrays(static=[[1.0], [2.0]]), GraphError, "(2, 1)"),
         (lambda: described(PAIR, ["input", "normal"]), GraphError, "'normal'"),
         (lambda: described(CHAIN, ["input", "conv3x3"]), GraphError, "operation index 3"),
         (
