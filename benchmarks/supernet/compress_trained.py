@@ -269,7 +269,8 @@ def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
         block.attn.fused_attn = False
     pruner = tp.pruner.BasePruner(
         model, batches[0][0][:1], importance=tp.importance.GroupTaylorImportance(), pruning_ratio=ratio,
-        ignored_layers=[model.head], num_heads=heads, prune_num_heads=True, head_pruning_ratio=ratio,
+        ignored_layers=[model.head], num_heads=heads, prune_num_heads=True,
+        head_pruning_ratio=min(ratio, 1 - 1 / min(heads.values())),  # else no head may remain
     )  # fmt: skip
     pruner.step()
     for block in model.blocks:
