@@ -183,6 +183,7 @@ class Comparison:
         self.opened, self.trained, self.config = opened, opened(), config
         self.compression = Compression(self.trained, config)
         self._fitting: dict[float, Fitting] = {}
+        self._candidates: dict[float, list[Candidate]] = {}
 
     def methods(self, task: str) -> list[str]:
         if task in PACKAGES:
@@ -204,7 +205,9 @@ class Comparison:
         config = replace(self.config, seed=seed)
         self.compression.config = config
         if method == COMPRESS:
-            best, _ = self.compression.halve(self.compression.candidates(share))
+            if share not in self._candidates:  # no seed changes them
+                self._candidates[share] = self.compression.candidates(share)
+            best, _ = self.compression.halve(self._candidates[share])
             return best.model, best.candidate
         fitting, sides = self.fitting(share), self.compression.sides
         if method == TAYLOR:
