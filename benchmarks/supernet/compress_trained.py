@@ -234,7 +234,7 @@ class Comparison:
         for _ in range(5):
             ratio = (low + high) / 2
             model = taylor_pruned(self.trained, self.compression.calibration, ratio)
-            if self.compression.share(model) <= share:
+            if self.compression.share(model, 40) <= share:
                 high, best = ratio, model
             else:
                 low = ratio
