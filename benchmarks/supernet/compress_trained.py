@@ -217,7 +217,8 @@ class Comparison:
             architecture = fitting.widest(kept, "heads and hidden units")
             candidates = [Candidate(method, architecture, kept, 0.0)] if architecture is not None else []
         else:
-            candidates = [c for c in fitting.drops(sides) if c.name == (SPACED if method == SCRATCH else method)]
+            drops = fitting.drops(sides)
+            candidates = [c for c in drops if c.name == method] or drops[:1]  # absent: the same as the first
         if not candidates:
             return None
         (candidate,) = candidates
