@@ -45,7 +45,7 @@ COMMANDS = (
     Command("elastic", "nas_core.cli.elastic", "Convert a trained network to a supernet."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("export", "nas_core.cli.export", "Export a subnet as ONNX or torch.export programs."),
-    Command("report", "nas_core.cli.report", "Write HTML pages about searches, latencies and predictors."),
+    Command("report", "nas_core.cli.report", "Write HTML pages about searches, and print architectures."),
     Command("doctor", "nas_core.cli.doctor", "Show which hosts, accelerators and plug-ins are usable."),
 )
 
@@ -136,7 +136,7 @@ def _global_options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Neural architecture search for fairseq, timm, NNI and NASLib."""
+    """Neural architecture search for fairseq, timm, Hugging Face, NNI, NASLib and Optuna."""
 
 
 def _fail(message: str, debug: bool, code: int = EXIT_ERROR) -> int:
