@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import torch
@@ -300,7 +301,8 @@ def measured(
         print(row, flush=True)
         content = read_json(out) if out.exists() else {"machine": describe_machine("cpu", job.threads)}
         content["bases"] = content.get("bases", {}) | more
-        write_result(out, {**content, "rows": merged(out, [row], KEYS)}, run, adds=True)
+        rows = merged(out, [row], KEYS)
+        write_result(out, {**content, "rows": rows, "means": means(rows)}, run, adds=True)
 
     key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
     if tuple(key.values()) not in done:
@@ -325,6 +327,25 @@ def measured(
                 metrics = test(name, model, candidate)
                 latency = round(comparison.compression.share(model, 60), 3)
                 store({**key, "latency": latency, "network": candidate.name, "cpu_s": seconds, **metrics})
+
+
+def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the mean of each number over seeds."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["task"], f"{row['share']:.0%}", row["method"]), []).append(row)
+    return [
+        {
+            **dict(zip(("task", "limit", "method"), group, strict=True)),
+            "seeds": len(seeds),
+            **{
+                name: mean(row[name] for row in seeds)
+                for name, value in seeds[0].items()
+                if isinstance(value, float) and name != "share"
+            },
+        }
+        for group, seeds in groups.items()
+    ]
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -30,6 +30,10 @@ def test_a_table_filters_spreads_and_averages_rows() -> None:
         "| --- | ---: | ---: |",
         "| first | 21.50 | 101.50 |",
     ]
+    deviations = Table(
+        {"rows": ["rows", r"\d+"], "by": {"size": "size"}, "columns": [["", "std:loss", 2]]}, {"toy": {"rows": ROWS}}
+    )
+    assert deviations.markdown().splitlines()[2:] == ["| 20 | 0.58 |", "| 100 | 0.58 |"]
     with pytest.raises(DataError, match="no row of toy"):
         Table({**declared, "where": {"kind": "c"}}, {"toy": {"rows": ROWS}})
 
