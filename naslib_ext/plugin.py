@@ -28,14 +28,14 @@ _TABLE = "_nas_ext_predictors"
 _log = logging.getLogger(__name__)
 
 
-def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
+def register(name: str = "nnformer", *, std: bool = False, **hyperparameters: Any) -> None:
     """Register an accuracy model, by default NN-Former, for ``config.search.predictor_type = name``.
 
     Set NASLib's ``num_ensemble`` above 1; its Thompson sampling needs the standard deviation between members.
 
     Args:
         name: a name that NASLib does not use and that does not contain "semi".
-        spread: fit one model per round, and let the ensemble members be quantiles of its predictive distribution.
+        std: fit one model per round, and let the ensemble members be quantiles of its predictive distribution.
             NASLib's acquisition functions (its, ucb, ei) then use the model's calibrated standard deviation; ``ei``
             divides it by 5. By default each member is a model of its own.
         hyperparameters: arguments of :class:`AccuracyPredictor`.
@@ -47,9 +47,9 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
     if "semi" in name or name in NASLIB_NAMES:
         raise ConfigError(f"predictor name {name!r} is used by NASLib; give another name, such as 'nnformer'")
     member, table = AccuracyPredictor(**hyperparameters), _table()
-    if spread:
+    if std:
         member.require_std()
-    settings = {**hyperparameters, **({"spread": True} if spread else {})}
+    settings = {**hyperparameters, **({"std": True} if std else {})}
     if name in table and table[name][0] != settings:
         raise ConfigError(
             f"predictor {name!r} is already registered with {_shown(table[name][0])}, not with {_shown(settings)};"
@@ -81,7 +81,7 @@ def _extended(method: Any) -> Any:
         registered = getattr(self, _TABLE).get(self.predictor_type)
         if registered is None:
             return method(self)
-        shared = registered[0].get("spread", False)
+        shared = registered[0].get("std", False)
         members = [copy.deepcopy(registered[1]) for _ in range(1 if shared else self.num_ensemble)]
         for member in members:
             member.ss_type, member.encoding_type = self.ss_type, self.encoding_type
@@ -126,7 +126,7 @@ class EnsembleMember:
 
 def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
     if count < 2:
-        raise ConfigError(f"num_ensemble is {count}; expected 2 or more, since spread=True needs members that differ")
+        raise ConfigError(f"num_ensemble is {count}; expected 2 or more, since std=True needs members that differ")
     quantiles = ndtri((np.arange(count) + 0.5) / count)
     lowest, *others = (quantiles / quantiles.std()).tolist()
     first = EnsembleMember(predictor, lowest)

@@ -173,10 +173,10 @@ class AccuracyPredictor:
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]
         predictions, deviations = np.full(len(graphs), INVALID), np.zeros(len(graphs))
         existing = [index for index, graph in enumerate(graphs) if graph is not None]
-        means, spread = self._fitted.predictions([graph for graph in graphs if graph is not None])
+        means, std = self._fitted.predictions([graph for graph in graphs if graph is not None])
         predictions[existing] = self._units_per_target * means
-        if spread is not None:
-            deviations[existing] = self._units_per_target * spread
+        if std is not None:
+            deviations[existing] = self._units_per_target * std
         return predictions, deviations
 
 

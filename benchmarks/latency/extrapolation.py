@@ -129,7 +129,7 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
         "network": case.network,
         "size": case.size,
         "predicted_ms": round(predicted, 3),
-        "spread_ms": round(spread, 3),
+        "std_ms": round(spread, 3),
         "beyond": round(beyond, 4),
         "measured_ms": round(float(np.median(passes)), 3),
     }
@@ -150,7 +150,7 @@ def judged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ratio = row["measured_ms"] / row["predicted_ms"] / np.exp(np.mean(within[row["network"]]))
         row["relative_ratio"] = round(float(ratio), 3)
     errors = np.array([abs(row["relative_ratio"] - 1) for row in far])
-    spreads = np.array([row["spread_ms"] / row["predicted_ms"] for row in far])
+    spreads = np.array([row["std_ms"] / row["predicted_ms"] for row in far])
     before = np.sqrt(np.maximum(spreads**2 - np.array([row["beyond"] for row in far]) ** 2, 0))
     return {
         "beyond": len(far),

@@ -60,7 +60,7 @@ class Published:
         read = read_onnx(content, warn=False)
         graphs = Graphs.of([read.graph])
         predicted, spread = model.predict_with_std(graphs)
-        self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
+        self.predicted_ms, self.std_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known).values()
@@ -81,7 +81,7 @@ class Published:
             "measured_ms": round(measured, 3),
             "visits_deviation_percent": round(100 * float(np.std(self._passes_ms)) / measured, 2),
             "predicted_ms": round(self.predicted_ms, 3),
-            "spread_ms": round(self.spread_ms, 3),
+            "std_ms": round(self.std_ms, 3),
             "error_percent": round(100 * (self.predicted_ms / measured - 1), 1),
             "members_ms": self.members_ms,
             "unlike": self.unlike,
@@ -92,7 +92,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Summarise the errors of the model and of its members."""
     measured = np.array([row["measured_ms"] for row in rows])
     predicted = np.array([row["predicted_ms"] for row in rows])
-    within = abs(measured - predicted) <= [row["spread_ms"] for row in rows]
+    within = abs(measured - predicted) <= [row["std_ms"] for row in rows]
     return {
         "networks": len(rows),
         **_quality(predicted, measured),
@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     write_result(options.out, result, command(__file__, argv))
     for row in rows:
-        text = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
+        text = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['std_ms']:.2f}"
         print(f"{row['network']:24} batch {row['batch']} {text}, {row['error_percent']:+.1f} %", *row["unlike"])
     for batch, found_there in by_batch.items():
         print(f"batch {batch}:", found_there)

@@ -81,8 +81,8 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
     model.fit(train, seed=cell.seed)
     fitted = time.perf_counter()
     used = time.process_time() - cpu
-    predicted, spread = model.predict_with_std(test.graphs)
-    deviation = np.sqrt(np.maximum((spread / predicted) ** 2 - model.relative_spread**2, 0))
+    predicted, std = model.predict_with_std(test.graphs)
+    deviation = np.sqrt(np.maximum((std / predicted) ** 2 - model.relative_spread**2, 0))
     return {
         **cell.key(fingerprint(data)),
         "quality": {name: asdict(q) for name, q in family_quality(predicted, test.latency_ms, test.families).items()},

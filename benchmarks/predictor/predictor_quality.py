@@ -136,10 +136,10 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
 
 
 def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
-    predicted, spread = foreseen(predictor, held_out.graphs)
+    predicted, std = foreseen(predictor, held_out.graphs)
     figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
-    if spread is not None:
-        figures |= within_spread(predicted, spread, held_out.observed)
+    if std is not None:
+        figures |= within_spread(predicted, std, held_out.observed)
     if parts := parts_of(predictor, held_out.graphs):
         rows = {"whole": predicted, **parts}
         figures["parts"] = {name: kendall_tau(row, held_out.true) for name, row in rows.items()}

@@ -68,13 +68,13 @@ def run(task: Task) -> dict[str, Any]:
     torch.set_num_threads(1)
     networks = translation_task(task.task)
     trained, judges = split(networks, task)
-    estimates, spread = METHODS[task.method](networks, trained)
+    estimates, std = METHODS[task.method](networks, trained)
     off = np.abs(estimates[judges] - networks.bleu[judges])
     figures = {"judged": len(judges)}
     if task.trained or task.method != "parameters":  # millions are no BLEU
         figures["error"] = float(off.mean())
-    if spread is not None:
-        figures |= {f"within_{times}": float((off <= times * spread[judges]).mean()) for times in (1, 2)}
+    if std is not None:
+        figures |= {f"within_{times}": float((off <= times * std[judges]).mean()) for times in (1, 2)}
     return {**task.key, "tau": _tau(estimates[judges], networks.bleu[judges]), **figures}
 
 

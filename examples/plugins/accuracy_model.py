@@ -37,19 +37,19 @@ class RidgePredictor(AccuracyModel):
         columns = _columns(graphs, int(graphs.ops.max()) + 2)
         drawn = self.config.strength * np.eye(columns.shape[1])
         weights = np.linalg.solve(columns.T @ columns + drawn, columns.T @ targets)
-        self._weights, self._spread = weights, float((targets - columns @ weights).std())
+        self._weights, self._std = weights, float((targets - columns @ weights).std())
 
     def estimate(self, graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
-        return _columns(graphs, len(self._weights) - 1) @ self._weights, np.full(len(graphs), self._spread)
+        return _columns(graphs, len(self._weights) - 1) @ self._weights, np.full(len(graphs), self._std)
 
     def header(self) -> dict[str, Any]:
-        return {"spread": self._spread}
+        return {"std": self._std}
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {"weights": torch.from_numpy(self._weights)}
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
-        self._weights, self._spread = tensors["weights"].numpy(), float(header["spread"])
+        self._weights, self._std = tensors["weights"].numpy(), float(header["std"])
 
 
 def _columns(graphs: Graphs, kinds: int) -> np.ndarray:

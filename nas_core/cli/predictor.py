@@ -106,14 +106,14 @@ def predict(
         new_file(out, force, [model, data], OUTPUTS)
     predictor = _opened(model, device, unseen)
     records = read_records(data, _reader_of(predictor, model, reader))
-    predicted, spread = predictor.predictions(records.graphs)
-    rows = prediction_rows(records, predicted, spread)
+    predicted, std = predictor.predictions(records.graphs)
+    rows = prediction_rows(records, predicted, std)
     if out is not None:
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")
         return
     columns = [Column("record", "record", "d"), Column("prediction", "prediction", ".6g")]
-    typer.echo(Table([*columns, Column("spread", "spread", ".2g")], rows).without_empty_columns().text())
+    typer.echo(Table([*columns, Column("std", "std", ".2g")], rows).without_empty_columns().text())
 
 
 def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> float:

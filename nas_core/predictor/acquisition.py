@@ -10,20 +10,20 @@ Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 
 
-def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
+def expected_improvement(mean: ArrayLike, std: ArrayLike, best: float, *, maximize: bool = True) -> Array:
     """Return the expected improvement ``(B,)`` over the best value (Jones et al. 1998, equation 15).
 
     Example:
-        >>> mean, spread = predictor.predict_with_std(candidates)
-        >>> order = np.argsort(-expected_improvement(mean, spread, accuracies.max()))
+        >>> mean, std = predictor.predict_with_std(candidates)
+        >>> order = np.argsort(-expected_improvement(mean, std, accuracies.max()))
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` standard deviations of the predictions.
+        std: ``(B,)`` standard deviations of the predictions.
         best: best measured value.
         maximize: False for values to minimise, such as losses.
     """
-    above, deviation = np.asarray(mean, np.float64) - best, np.asarray(spread, np.float64)
+    above, deviation = np.asarray(mean, np.float64) - best, np.asarray(std, np.float64)
     gain = above if maximize else -above
     z = np.divide(gain, deviation, out=np.zeros_like(gain), where=deviation > 0)
     improvement = deviation * (z * ndtr(z) + np.exp(-(z**2) / 2) / ROOT)

@@ -25,7 +25,7 @@ from nas_core.predictor.readers import Reader, reader_names
 
 LEAST = 2
 OUTPUTS = (".jsonl", ".csv")
-OURS = ("record", "prediction", "spread")
+OURS = ("record", "prediction", "std")
 
 
 def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -136,10 +136,10 @@ def only_training(out: Path) -> AbstractContextManager[int]:
 
 
 def prediction_rows(
-    records: Records, predicted: NDArray[np.float64], spread: NDArray[np.float64] | None
+    records: Records, predicted: NDArray[np.float64], std: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
     """Return a row for each record: its number from 1, other fields, prediction, and standard deviation if given."""
-    columns = {"prediction": predicted.tolist()} | ({} if spread is None else {"spread": spread.tolist()})
+    columns = {"prediction": predicted.tolist()} | ({} if std is None else {"std": std.tolist()})
     rows = []
     for index, note in enumerate(records.notes):
         notes = {f"input_{name}" if name in OURS else name: value for name, value in note.items()}

@@ -42,8 +42,8 @@ def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixt
 
 def test_summary_of_rows() -> None:
     rows = [
-        {"measured_ms": 10.0, "predicted_ms": 10.5, "spread_ms": 1.0, "members_ms": {"one": 10.0}},
-        {"measured_ms": 10.0, "predicted_ms": 8.0, "spread_ms": 1.0, "members_ms": {"one": 7.0}},
+        {"measured_ms": 10.0, "predicted_ms": 10.5, "std_ms": 1.0, "members_ms": {"one": 10.0}},
+        {"measured_ms": 10.0, "predicted_ms": 8.0, "std_ms": 1.0, "members_ms": {"one": 7.0}},
     ]
     assert published_networks.summary(rows) == {
         "networks": 2,

@@ -62,23 +62,25 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert predictor.recipe.members == 2 and predictor.info["held_out"]["graphs"] == 5
 
     code, out, err = run(capsys, "predict", "--model", model, "--data", data)
-    assert (code, err) == (0, "") and len(out.splitlines()) == 50 and out.startswith("record  prediction  spread\n")
+    assert (code, err) == (0, "") and len(out.splitlines()) == 50 and out.split()[:3] == ["record", "prediction", "std"]
     for name in ("f.jsonl", "f.csv"):
         code, out, _ = run(capsys, "predict", "--model", model, "--data", data, "--out", tmp_path / name)
         assert code == 0 and "48 predictions" in out
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
     graphs = [Graph.from_dict(json.loads(line)["graph"]) for line in data.read_text().splitlines()]
-    expected, spread = predictor.predict_with_std(graphs)
+    expected, std = predictor.predict_with_std(graphs)
     np.testing.assert_array_equal([row["prediction"] for row in rows], expected)
-    np.testing.assert_array_equal([row["spread"] for row in rows], spread)
-    assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,spread"
+    np.testing.assert_array_equal([row["std"] for row in rows], std)
+    assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,std"
 
 
-def test_a_predictor_without_a_spread(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_predictor_without_a_standard_deviation(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bare = tmp_path / "bare.safetensors"
     assert run(capsys, "train", "--data", data, "--out", bare, *TINY)[0] == 0
     code, output, _ = run(capsys, "predict", "--model", bare, "--data", data)
-    assert code == 0 and "spread" not in output
+    assert code == 0 and "std" not in output
 
 
 def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,5 +205,5 @@ def test_networks_that_nobody_trained_are_ordered(
     code, output, _ = predict(capsys, "--reader", "nasbench201", "--data", prior_cells, "--out", out)
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
-    assert code == 0 and "2 predictions" in output and "spread" not in rows[0]
+    assert code == 0 and "2 predictions" in output and "std" not in rows[0]
     assert float(rows[1]["prediction"]) > float(rows[0]["prediction"])

@@ -55,8 +55,8 @@ class AccuracyModelContract:
             with pytest.raises(ConfigError):
                 model.predict_with_std(others)
             return
-        predicted, spread = model.predict_with_std(others)
-        assert predicted.shape == spread.shape == (30,) and spread.dtype == np.float64 and (spread >= 0).all()
+        predicted, std = model.predict_with_std(others)
+        assert predicted.shape == std.shape == (30,) and std.dtype == np.float64 and (std >= 0).all()
         np.testing.assert_array_equal(model.predict(others), predicted)
 
     def test_company_and_order_of_what_is_asked_do_not_matter(

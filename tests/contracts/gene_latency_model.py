@@ -56,10 +56,10 @@ class GeneLatencyModelContract:
         self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray]
     ) -> None:
         architectures = SPACE.architectures(data[0][:5])
-        predicted, spread = model.predict_with_std(architectures)
+        predicted, std = model.predict_with_std(architectures)
         assert predicted == pytest.approx(model.predict_rows(data[0][:5]))
         assert model.predict(architectures[0]) == pytest.approx(predicted[:1])
-        assert (spread > 0).all() and np.isfinite(spread).all()
+        assert (std > 0).all() and np.isfinite(std).all()
         assert 0 < model.interval[0] <= model.interval[1] < np.inf
 
     def test_a_table_of_averages(self, data: tuple[np.ndarray, np.ndarray]) -> None:

@@ -84,12 +84,12 @@ def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monke
 
 def test_registrations_that_differ(source_tree):
     register("nnformer", epochs=7)
-    register("sure", recipe="statistics", processes=0, trees=1, spread=True)
+    register("sure", recipe="statistics", processes=0, trees=1, std=True)
     (module,) = compat.load("naslib.predictors.ensemble")
     for call, value in (
         (lambda: register("nnformer", epochs=8), "epochs=7"),
-        (lambda: register("sure", recipe="statistics", processes=0, trees=1), "spread=True"),
-        (lambda: register("unsure", recipe="paper", spread=True), "standard deviation"),
+        (lambda: register("sure", recipe="statistics", processes=0, trees=1), "std=True"),
+        (lambda: register("unsure", recipe="paper", std=True), "standard deviation"),
         (module.Ensemble(num_ensemble=1, predictor_type="sure").get_ensemble, "num_ensemble is 1"),
     ):
         with pytest.raises(ConfigError, match=value):

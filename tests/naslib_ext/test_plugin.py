@@ -54,8 +54,8 @@ def test_registration_is_idempotent_and_loud(ensemble):
     register("nnformer", epochs=8)
 
 
-def test_one_model_whose_members_show_its_spread(ensemble):
-    register("sure", recipe="statistics", processes=0, trees=1, spread=True)
+def test_one_model_whose_members_show_its_standard_deviation(ensemble):
+    register("sure", recipe="statistics", processes=0, trees=1, std=True)
     members = ensemble(num_ensemble=3, predictor_type="sure", ss_type="nasbench201").get_ensemble()
     architectures = sampled("nasbench201", 24)
     accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]
@@ -63,8 +63,8 @@ def test_one_model_whose_members_show_its_spread(ensemble):
     errors = [member.fit(architectures[:16], accuracies[:16]) for member in members]
     assert len(set(errors)) == 1 and errors[0] > 0
     predicted = np.array([member.query(architectures[16:]) for member in members])
-    mean, spread = members[0].shared.query_with_std(architectures[16:])
+    mean, std = members[0].shared.query_with_std(architectures[16:])
     np.testing.assert_allclose(predicted.mean(0), mean)
-    np.testing.assert_allclose(predicted.std(0), spread)
-    assert (spread > 0).all() and members[2].ss_type == "nasbench201"
+    np.testing.assert_allclose(predicted.std(0), std)
+    assert (std > 0).all() and members[2].ss_type == "nasbench201"
     np.testing.assert_allclose(copy.deepcopy(members[1]).query(architectures[16:]), predicted[1])

@@ -25,12 +25,12 @@ def test_shares_and_standard_deviations_are_learned_out_of_fold(
     predictor = NNFormerPredictor("best", **small).fit(graphs, targets)
     assert predictor.network_share < 0.4, "a network learns nothing in two epochs"
     others = random_graphs(tuple([5, 6, 7] * 60), seed=2)
-    predicted, spread = predictor.predict_with_std(others)
-    off = np.abs(predicted - sizes_of_operations(others)) / spread
+    predicted, std = predictor.predict_with_std(others)
+    off = np.abs(predicted - sizes_of_operations(others)) / std
     assert 0.5 < np.mean(off <= 1) < 0.9 and np.mean(off <= 2) > 0.85
     predictor.save(tmp_path / "p.safetensors")
     reloaded = NNFormerPredictor.load(tmp_path / "p.safetensors").predict_with_std(others)
-    np.testing.assert_allclose(reloaded, (predicted, spread), rtol=1e-9)
+    np.testing.assert_allclose(reloaded, (predicted, std), rtol=1e-9)
 
 
 class Stop(Exception):

@@ -116,12 +116,10 @@ def test_equal_graphs_are_on_one_side_of_a_split() -> None:
 
 
 def test_predictions_keep_notes_and_rename_those_with_their_names(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "d.jsonl", {**GOOD, "name": "a,b", "list": [1], "record": "a", "spread": 8}, {**GOOD, "id": 7}
-    )
+    path = write(tmp_path / "d.jsonl", {**GOOD, "name": "a,b", "list": [1], "record": "a", "std": 8}, {**GOOD, "id": 7})
     rows = prediction_rows(read_records(path), np.array([0.25, 1 / 3]), np.array([0.0, 0.5]))
-    shared = {"input_record": "a", "input_spread": 8}
-    assert rows[0] == {"record": 1, "target": 0.5, "name": "a,b", **shared, "prediction": 0.25, "spread": 0.0}
+    shared = {"input_record": "a", "input_std": 8}
+    assert rows[0] == {"record": 1, "target": 0.5, "name": "a,b", **shared, "prediction": 0.25, "std": 0.0}
     for name in ("p.jsonl", "p.csv"):
         write_predictions(tmp_path / name, rows)
     assert [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()] == rows

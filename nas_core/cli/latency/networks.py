@@ -31,7 +31,7 @@ _RUNTIME = (
 _COLUMNS = (
     Column("file", "file", ""),
     Column("latency_ms", "ms", ".3f"),
-    Column("spread_ms", "+- ms", ".3f"),
+    Column("std_ms", "+- ms", ".3f"),
     Column("flops_g", "GFLOPs", ".3f"),
     Column("params_m", "M params", ".3f"),
 )

@@ -62,4 +62,4 @@ class PredictedMeasurements:
         read = [read_module(part.module, part.inputs) for part in parts]
         predicted = predict_read(read, self.model)
         times = {part.name: part.times * p.latency_ms for part, p in zip(parts, predicted, strict=True)}
-        return times, sum(part.times * p.spread_ms for part, p in zip(parts, predicted, strict=True))
+        return times, sum(part.times * p.std_ms for part, p in zip(parts, predicted, strict=True))

@@ -34,7 +34,7 @@ class NetworkPrediction:
 
     name: str
     latency_ms: float
-    spread_ms: float
+    std_ms: float
     """Standard deviation of the latency."""
     flops_g: float
     params_m: float

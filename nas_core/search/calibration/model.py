@@ -68,7 +68,7 @@ class Calibration:
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
-        >>> mean, spread = calibration.predict_with_std(candidates, their_losses)
+        >>> mean, std = calibration.predict_with_std(candidates, their_losses)
 
     Raises:
         ConfigError: ``larger`` is None and the name of the metric is unknown.
@@ -153,8 +153,8 @@ class Calibration:
             ConfigError: the calibration is not fitted.
         """
         columns = self._oriented(_columns(inherited))
-        mean, spread = self._fitted().estimate(columns, self.sizes_of(architectures))
-        return self._sign * mean, spread
+        mean, std = self._fitted().estimate(columns, self.sizes_of(architectures))
+        return self._sign * mean, std
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
         """Return linear model (``inherited``, ``sizes``, ``both``) -> estimates ``(B,)``."""
@@ -181,16 +181,16 @@ class Calibration:
             )
         columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
         targets = self._sign * np.array(list(self.trained.values()))
-        mean, spread = np.empty(count), np.empty(count)
+        mean, std = np.empty(count), np.empty(count)
         for place in range(count):
             others = np.arange(count) != place
             without = Learned.of(columns[others], sizes[others], targets[others])
-            mean[place], spread[place] = (values[0] for values in without.estimate(columns[[place]], sizes[[place]]))
+            mean[place], std[place] = (values[0] for values in without.estimate(columns[[place]], sizes[[place]]))
         off = np.abs(mean - targets)
         inherited = self.learned.parts.inherited.columns(columns)[0][:, 0]
         return Quality(
             float(kendall_tau(mean, targets)), float(off.mean()), float(kendall_tau(inherited, targets)),
-            float((off <= spread).mean()), float((off <= 2 * spread).mean()),
+            float((off <= std).mean()), float((off <= 2 * std).mean()),
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
@@ -237,8 +237,8 @@ def calibrated_metrics(
     if not all(map(math.isfinite, values[0])):
         return {}
     name, objective = calibrated_name(calibration), objective_of(calibration)
-    mean, spread = (float(column[0]) for column in calibration.predict_with_std([architecture], values))
-    return {objective: -mean if objective != name else mean, name: mean, f"{name}_spread": spread}
+    mean, std = (float(column[0]) for column in calibration.predict_with_std([architecture], values))
+    return {objective: -mean if objective != name else mean, name: mean, f"{name}_std": std}
 
 
 def inherited_value(metrics: Mapping[str, float], metric: str) -> float:

@@ -41,10 +41,10 @@ def test_who_judges_is_never_trained(made_up: TranslationTask) -> None:
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(SLOW)))
 def test_methods_estimate(method: str, made_up: TranslationTask) -> None:
     trained, judges = split(made_up, Task("", method, 10, PUBLISHED, 0))
-    estimates, spread = METHODS[method](made_up, trained)
+    estimates, std = METHODS[method](made_up, trained)
     off = np.abs(estimates[judges] - made_up.bleu[judges]).mean()
     assert estimates.shape == (30,) and off < 0.7 * np.abs(made_up.bleu[judges] - made_up.bleu[trained].mean()).mean()
-    assert (spread is not None) == method.startswith("calibration")
+    assert (std is not None) == method.startswith("calibration")
     if method in WITHOUT:
         assert METHODS[method](made_up, trained[:0])[0].shape == (30,)
 

@@ -101,8 +101,8 @@ def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) ->
         code, out, _ = run(capsys, "predict", onnx_file, onnx_file, "--model", trained, "--batch", 2, "--out", path)
         assert code == 0 and "2 predictions" in out
     first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
-    assert first["latency_ms"] - 0.1 > 1.5 * (expected - 0.1) and first["spread_ms"] > 0 and first["unknown"] == 0
-    assert (tmp_path / "p.csv").read_text().startswith("file,latency_ms,spread_ms,flops_g,params_m")
+    assert first["latency_ms"] - 0.1 > 1.5 * (expected - 0.1) and first["std_ms"] > 0 and first["unknown"] == 0
+    assert (tmp_path / "p.csv").read_text().startswith("file,latency_ms,std_ms,flops_g,params_m")
 
 
 def test_open_dimensions_and_unknown_operators(trained: Path, tmp_path: Path, capsys: Any) -> None:

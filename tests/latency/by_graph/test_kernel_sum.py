@@ -58,8 +58,8 @@ def test_kinds_of_convolutions() -> None:
 def test_the_sum_and_the_whole() -> None:
     data = toy_networks(40)
     models = [KernelSumModel(**SMALL, share_of_whole=share).fit(data) for share in (0, 1, 0.4)]
-    (sums, no_spread), (full, _), (both, spread) = (model.estimate(data.graphs) for model in models)
-    assert no_spread is not None and (no_spread == 0).all() and spread is not None and (spread > 0).all()
+    (sums, no_std), (full, _), (both, std) = (model.estimate(data.graphs) for model in models)
+    assert no_std is not None and (no_std == 0).all() and std is not None and (std > 0).all()
     np.testing.assert_allclose(both, sums**0.6 * full**0.4, rtol=1e-5)
     large, larger = ([batched(data.graphs[index], batch) for index in range(5)] for batch in (256, 1024))
     assert np.all(models[2].predict(larger) > 1.5 * models[2].predict(large)), "priced costs go on growing"

@@ -39,9 +39,9 @@ class TestKernelSum(NetworkModelContract):
     settings = {"width": 16, "epochs": 30, "batch_size": 8, "members": 2}  # noqa: RUF012 - never changed
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
-        predicted, spread = fitted.predict_with_std(data.graphs)
+        predicted, std = fitted.predict_with_std(data.graphs)
         assert np.array_equal(predicted, fitted.predict(data.graphs))
-        assert (spread >= predicted * fitted.relative_spread).all() and (spread > 0).all()
+        assert (std >= predicted * fitted.relative_spread).all() and (std > 0).all()
 
 
 class TestNNFormer(NetworkModelContract):
@@ -55,14 +55,14 @@ class TestEnsemble(NetworkModelContract):
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         """Beyond the residuals, members disagree."""
-        predicted, spread = fitted.predict_with_std(data.graphs)
+        predicted, std = fitted.predict_with_std(data.graphs)
         train = data.in_domain()[0]
         first, second = (
             cls(epochs=6).fit(train, seed=1).predict(data.graphs) for cls in (NNFormerModel, GraphSageModel)
         )
         assert predicted == pytest.approx(np.sqrt(first * second))
         disagreement = abs(np.log(first / second)) / np.sqrt(2)
-        assert spread == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
+        assert std == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
 
 
 def test_prices_generalise_to_an_unseen_family() -> None:
@@ -81,9 +81,9 @@ def test_a_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
     recipe = get_recipe("network-latency").changed(**BARELY, members=2)
     inner = NNFormerPredictor(recipe, seed=0, unseen="ignore").fit(data.graphs, data.latency_ms / counts)
     ratio, deviation = inner.predict_with_std(data.graphs)
-    predicted, spread = model.predict_with_std(data.graphs)
+    predicted, std = model.predict_with_std(data.graphs)
     assert predicted == pytest.approx(counts * ratio)
-    assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
+    assert std**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
     model.save(path)
     assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), predicted)
     with pytest.raises(DataError, match="not an accuracy predictor"):

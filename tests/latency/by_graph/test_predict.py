@@ -54,7 +54,7 @@ def test_a_module_costs_what_its_operators_do(model: GraphLatencyModel) -> None:
     read = read_module(module, torch.zeros(1, 3, 16, 16))
     beyond = extrapolation_spread(Graphs.of([read.graph]), model.info["ranges"])[0]  # it is small
     assert beyond > 0
-    assert prediction.spread_ms == pytest.approx(prediction.latency_ms * np.hypot(model.relative_spread, beyond))
+    assert prediction.std_ms == pytest.approx(prediction.latency_ms * np.hypot(model.relative_spread, beyond))
     assert module.training and not module.norm.training, "the module stays as it is"
 
 
@@ -80,6 +80,6 @@ def test_the_default_is_the_shipped_model() -> None:
 def test_a_prediction_far_beyond_the_training_is_marked() -> None:
     tiny = predict_module_latency(nn.Linear(4, 4), torch.zeros(1, 4))
     assert "GFLOPs 3.6e-08 where training networks have" in tiny.out_of_range
-    assert tiny.spread_ms > tiny.latency_ms
+    assert tiny.std_ms > tiny.latency_ms
     usual = nn.Sequential(nn.Conv2d(3, 64, 7), nn.ReLU(), nn.Conv2d(64, 128, 3))
     assert not predict_module_latency(usual, torch.zeros(1, 3, 64, 64)).out_of_range

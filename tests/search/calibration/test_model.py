@@ -51,8 +51,8 @@ def test_two_thirds_lie_within_one_deviation() -> None:
     within, judged = [], []
     for seed in range(10):
         calibration = fitted(10, seed)
-        mean, spread = calibration.predict_with_std(OTHERS, LOSSES)
-        within.append(np.mean(np.abs(mean - TRUE) <= spread))
+        mean, std = calibration.predict_with_std(OTHERS, LOSSES)
+        within.append(np.mean(np.abs(mean - TRUE) <= std))
         if seed < 4:
             judged.append(calibration.quality().within_one)
     assert 0.55 < np.mean(within) < 0.85

@@ -20,7 +20,7 @@ graphs = [reader_for(READER).read(cell["architecture"]) for cell in cells]
 accuracies = np.array([cell["target"] for cell in cells])
 half = len(cells) // 2  # one half is fitted, the other evaluates
 model = NNFormerPredictor(RECIPE, seed=0).fit(graphs[:half], accuracies[:half])
-mean, spread = model.predict_with_std(graphs[half:])
+mean, std = model.predict_with_std(graphs[half:])
 tau = kendall_tau(mean, accuracies[half:])
 baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies[half:])
 
@@ -30,10 +30,14 @@ drawn = map(nasbench201_string, np.random.default_rng(2).integers(0, 5, (CANDIDA
 candidates = sorted(set(drawn) - trained)
 expected, unsure = model.predict_with_std([reader_for(READER).read(cell) for cell in candidates])
 with open("ranking.csv", "w", encoding="utf-8") as file:
-    file.write("accuracy,spread,architecture\n")
+    file.write("accuracy,std,architecture\n")
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))
 axes = (figure := Figure(figsize=(5, 5))).subplots()
-axes.errorbar(mean, accuracies[half:], xerr=spread, fmt="o", alpha=0.5)
-axes.set(xlabel="predicted accuracy, with its spread", ylabel="measured accuracy", title=f"Kendall's tau {tau:.2f}")
+axes.errorbar(mean, accuracies[half:], xerr=std, fmt="o", alpha=0.5)
+axes.set(
+    xlabel="predicted accuracy, with its standard deviation",
+    ylabel="measured accuracy",
+    title=f"Kendall's tau {tau:.2f}",
+)
 figure.savefig("predicted.png", dpi=150)
 print(f"Kendall's tau {tau:.2f} on {len(cells) - half} cells, {baseline:.2f} by parameters alone; see ranking.csv")
