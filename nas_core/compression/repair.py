@@ -23,6 +23,7 @@ from nas_core.supernet.teacher.taps import Taps
 
 _SUBLAYERS = (("self_attn", "out_proj"), ("cross_attn", "out_proj"), ("ffn", "fc2"))
 """Sublayers in the order of execution, each with its output layer."""
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 _ADDITIONS = ("add", "__add__", "__radd__", "add_")
 
 
@@ -123,11 +124,13 @@ class Repair:
 
     Args:
         teacher: static network with the trained weights.
-        ridge: ridge penalty on changes of the weights, relative to the mean variance of the inputs.
+        ridges: ridge penalties on changes of the weights to select from, relative to the mean variance of the inputs.
     """
 
-    def __init__(self, trained: Compressible, teacher: Any, batches: Sequence[Any], ridge: float = 1e-3) -> None:
-        self._trained, self._batches, self._ridge = trained, batches, ridge
+    def __init__(
+        self, trained: Compressible, teacher: Any, batches: Sequence[Any], ridges: Sequence[float] = _RIDGES
+    ) -> None:
+        self._trained, self._batches, self._ridges = trained, batches, ridges
         self._sides = tuple(trained.form.sides(trained.net))
         self._depths = {side: len(layers_of(teacher.net, side)) for side in self._sides}
         self._sublayers = {(s.side, s.layer, s.name): s for s in sublayers_of(teacher.net, self._sides)}
@@ -153,7 +156,7 @@ class Repair:
 
         def refit_next() -> None:
             index = len(changes)
-            changes.append(refit(sublayers[index].linear, recorded, self._targets[sources[index]], self._ridge))
+            changes.append(refit(sublayers[index].linear, recorded, self._targets[sources[index]], self._ridges))
 
         # A sublayer is refitted when the passes of all batches, one thread each, have arrived there.
         arrived, computing = threading.Barrier(len(self._batches), refit_next), threading.Lock()
@@ -205,32 +208,34 @@ def _copy_norm(source: Any, norm: Any) -> None:
 
 
 def refit(
-    linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridge: float
+    linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridges: Sequence[float]
 ) -> tuple[Tensor, Tensor] | None:
     """Fit a linear layer by ridge regression so that the residual stream approaches the targets (N, C).
 
+    The first quarter of the tokens is held out: it selects the penalty, so that few calibration samples do no harm.
+
     Returns:
-        Change of weight and bias; None if it did not reduce the error on held-out batches and was discarded.
+        Change of weight and bias; None if it did not reduce the held-out error and was discarded.
     """
-    batches = [
-        (r.inputs.double(), (y[:, : r.stream.shape[1]] - r.stream).double())
-        for r, y in zip(recorded, targets, strict=True)
-    ]
-    count = len(batches) // 4
-    held_out, fitted = batches[:count] or batches, batches[count:]
-    h, y = (torch.cat(column) for column in zip(*fitted, strict=True))
+    h = torch.cat([r.inputs for r in recorded]).double()
+    y = torch.cat([t[:, : r.stream.shape[1]] - r.stream for r, t in zip(recorded, targets, strict=True)]).double()
+    count = len(h) // 4
+    held_out, wanted, h, y = h[:count], y[:count], h[count:], y[count:]
     biased = linear.bias is not None
     means = h.mean(0) * biased, y.mean(0) * biased
     centred = h - means[0]
-    products = centred.T @ centred
-    products.diagonal().add_(ridge * products.diagonal().mean() + 1e-12)
-    change = torch.linalg.solve(products, centred.T @ (y - means[1])).T
-    shift = means[1] - change @ means[0]
-    before = sum(float(error.square().sum()) for _, error in held_out)
-    after = sum(float((error - x @ change.T - shift).square().sum()) for x, error in held_out)
-    if after >= before:
+    products, right = centred.T @ centred, centred.T @ (y - means[1])
+    best, best_error = None, float(wanted.square().sum())
+    for ridge in ridges:
+        penalty = torch.full_like(means[0], ridge * float(products.diagonal().mean()) + 1e-12).diag()
+        change = torch.linalg.solve(products + penalty, right).T
+        shift = means[1] - change @ means[0]
+        error = float((wanted - held_out @ change.T - shift).square().sum())
+        if error < best_error:
+            best, best_error = (change, shift), error
+    if best is None:
         return None
-    change, shift = change.to(linear.weight.dtype), shift.to(linear.weight.dtype)
+    change, shift = (part.to(linear.weight.dtype) for part in best)
     with torch.no_grad():
         linear.weight.add_(change)
         if biased:

@@ -41,7 +41,7 @@ def error(layer: nn.Linear, before: nn.Linear, recorded: list[Recorded], targets
 def test_refit_is_the_ridge_regression_of_numpy() -> None:
     layer, recorded, targets = batches(6, 4, 3)
     weight, bias = layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy()
-    refit(layer, recorded, targets, 1e-3)
+    refit(layer, recorded, targets, [1e-3])
     fitted = [
         (r.inputs.double().numpy(), (y - r.stream).double().numpy()) for r, y in zip(recorded, targets, strict=True)
     ][2:]
@@ -57,7 +57,7 @@ def test_refit_makes_up_for_removed_inputs() -> None:
     layer, recorded, targets = batches(6, 4, 3)
     before = nn.Linear(6, 4)
     before.load_state_dict(layer.state_dict())
-    refit(layer, recorded, targets, 1e-3)
+    refit(layer, recorded, targets, [1e-3])
     assert error(layer, before, recorded, targets) < 0.05 * error(before, before, recorded, targets)
 
 
@@ -66,7 +66,7 @@ def test_refit_is_safe_with_constant_and_equal_inputs() -> None:
     for record in recorded:
         record.inputs[:, 1] = 2.0
         record.inputs[:, 2] = record.inputs[:, 3]
-    refit(layer, recorded, targets, 1e-3)
+    refit(layer, recorded, targets, [1e-3])
     assert layer.weight.isfinite().all() and layer.weight.abs().max() < 50
 
 
@@ -74,7 +74,7 @@ def test_a_change_that_is_worse_on_held_out_batches_is_dropped() -> None:
     layer, recorded, _ = batches(30, 4, 3)
     noise = [r.stream[:3] + 100 * random(3, 4) for r in recorded]
     state = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
-    refit(layer, [Recorded(r.inputs[:3], r.stream[:3]) for r in recorded], noise, 1e-3)
+    refit(layer, [Recorded(r.inputs[:3], r.stream[:3]) for r in recorded], noise, [1e-3])
     assert all(torch.equal(layer.state_dict()[name], tensor) for name, tensor in state.items())
 
 

@@ -91,7 +91,7 @@ def test_repair_in_one_pass_equals_a_pass_per_sublayer(name: str, data: Path, tm
             if sublayer.name == "ffn" and not trained.net.family.norm_first:
                 sublayer.norm.load_state_dict(repair._sublayers[source].norm.state_dict())
             (recorded,) = record(trained, reference, [sublayer], batches)
-            refit(sublayer.linear, recorded, repair._targets[source], 1e-3)
+            refit(sublayer.linear, recorded, repair._targets[source], repair._ridges)
     for (key, one), other in zip(model.state_dict().items(), reference.state_dict().values(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4, msg=lambda text, key=key: f"{key}: {text}")
 
