@@ -333,10 +333,10 @@ def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the mean of each number over seeds."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["task"], f"{row['share']:.0%}", row["method"]), []).append(row)
+        groups.setdefault((row["task"], f"{row['share']:.0%}", row["method"], row["updates"]), []).append(row)
     return [
         {
-            **dict(zip(("task", "limit", "method"), group, strict=True)),
+            **dict(zip(("task", "limit", "method", "updates"), group, strict=True)),
             "seeds": len(seeds),
             **{
                 name: mean(row[name] for row in seeds)

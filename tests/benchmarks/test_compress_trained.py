@@ -14,4 +14,4 @@ def test_means_are_over_the_seeds_of_a_method_and_limit() -> None:
     rows.append({**key, "share": 0.35, "method": "a", "seed": 1, "latency": None})
     mean, without = means(rows)
     assert (mean["limit"], mean["seeds"], mean["top1"]) == ("50%", 3, 52.0)
-    assert without == {"task": "image", "limit": "35%", "method": "a", "seeds": 1}
+    assert without == {"task": "image", "limit": "35%", "method": "a", "updates": 300, "seeds": 1}

@@ -34,10 +34,6 @@ with open("ranking.csv", "w", encoding="utf-8") as file:
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))
 axes = (figure := Figure(figsize=(5, 5))).subplots()
 axes.errorbar(mean, accuracies[half:], xerr=std, fmt="o", alpha=0.5)
-axes.set(
-    xlabel="predicted accuracy, with its standard deviation",
-    ylabel="measured accuracy",
-    title=f"Kendall's tau {tau:.2f}",
-)
+axes.set(xlabel="predicted accuracy (± std)", ylabel="measured accuracy", title=f"Kendall's tau {tau:.2f}")
 figure.savefig("predicted.png", dpi=150)
 print(f"Kendall's tau {tau:.2f} on {len(cells) - half} cells, {baseline:.2f} by parameters alone; see ranking.csv")
