@@ -32,5 +32,5 @@ session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExec
 inputs = {one.name: numpy.random.rand(*one.shape).astype("float32") for one in session.get_inputs()}
 starts = [time.process_time() for _ in range(31) if session.run(None, inputs)]
 measured = 1000 * statistics.median(b - a for a, b in zip(starts[5:], starts[6:]))
-print(f"predicted {found.latency_ms:.1f} ms, give or take {found.spread_ms:.1f}; measured {measured:.1f} ms")
+print(f"predicted {found.latency_ms:.1f} ms, give or take {found.std_ms:.1f}; measured {measured:.1f} ms")
 END
