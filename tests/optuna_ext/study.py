@@ -1,4 +1,4 @@
-"""What tests of the adapter for Optuna share: a small space, its quality, and storages of studies."""
+"""A small space, its quality, and storages of studies, for tests of the adapter for Optuna."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_steps_equal_all_positions_at_once(kinds: str, mos: str) -> None:
 
 
 def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
-    """Of softmax and linear attention, training too."""
+    """Softmax and linear attention, in training too."""
     net, chosen = network_for(8192, "softmax", "linear")
     largest = 0
 
