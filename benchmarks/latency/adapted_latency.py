@@ -1,9 +1,9 @@
-"""Errors of shipped latency models on this machine: unchanged, and adapted by one factor.
+"""Errors of the shipped latency model on this machine: unchanged, and adapted by one factor.
 
 ``python -m benchmarks adapted_latency --data FOLDER`` measures random networks of all families, as ``nas-ext latency
 dataset --set clock=cpu``, and then some of them again; the same command resumes. The first two thirds of the networks
 of each family are for adaptation: a draw has one network of each of ten or thirteen random families. The last third is
-the test set. Baselines without a shipped model are ridge regressions of log latency on log FLOPs, and on four log
+the test set. Baselines without the shipped model are ridge regressions of log latency on log FLOPs, and on four log
 costs. All standard deviations but that of the unchanged model are from leave-one-out errors.
 
 ``again_percent`` is the median change of latencies measured again.
@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
+from nas_core.graph import Graphs
+from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, remeasure_networks
 from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import network_families
-from nas_core.latency.by_graph.kernel_sum import log_costs
-from nas_core.latency.by_graph.predict import device_of, shipped_for, shipped_model
+from nas_core.latency.by_graph.predict import device_of, shipped_model
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig
 from nas_core.predictor.mixture import calibration_factor
@@ -41,6 +42,8 @@ SEED = 1
 SIZES, DRAWS = (10, 13), 20
 AIMS = {"median_error_percent": 8.0, "within_1_percent": [60.0, 76.0]}
 
+MATRIX = [KIND_NAMES.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention")]
+
 Array = NDArray[np.float64]
 Estimate = tuple[Array, Array]
 """Latencies in ms and their standard deviations"""
@@ -51,6 +54,16 @@ def drawn(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]
     rng = np.random.default_rng([draw, size])
     chosen = rng.permutation(np.unique(families))[:size]
     return np.array([rng.choice(np.flatnonzero(families == name)) for name in chosen])
+
+
+def log_costs(graphs: Graphs) -> Array:
+    """Return logarithms ``(G, 4)`` of GFLOPs, activations (timm's definition), parameters and memory access."""
+    assert graphs.static is not None and graphs.shapes is not None
+    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    outputs = np.maximum(graphs.shapes.astype(np.float64), 1).prod(1) * np.isin(graphs.ops, MATRIX)
+    activations = np.bincount(network, outputs, len(graphs)) / 1e6
+    columns = np.column_stack([graphs.static[:, 1], activations, graphs.static[:, 2], graphs.static[:, 3]])
+    return np.asarray(np.log(np.maximum(columns, 1e-6)), np.float64)
 
 
 def ridge(learned_ms: Array, learned_inputs: Array, inputs: Array) -> Estimate:
@@ -120,9 +133,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             NetworkSetConfig(seed=SEED),
         )
         again = remeasure_networks(options.data, families, options.again)
-        rows = []
-        for model in (shipped_model(), shipped_for("cpu_i7_12700h_fp32_compiled")):
-            rows += rows_of(model, load_networks(options.data, model.info["runtime"]), options.draws)
+        model = shipped_model()
+        rows = rows_of(model, load_networks(options.data, model.info["runtime"]), options.draws)
     except NasExtError as error:
         raise SystemExit(f"adapted_latency: error: {error}") from None
     changes = {name: round(100 * float(np.median(np.abs(ratios - 1))), 2) for name, ratios in again.items()}

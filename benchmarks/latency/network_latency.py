@@ -25,7 +25,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
-MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "ensemble")
+MODELS = ("flops", "counts", "graphsage", "nn-former", "ensemble")
 OURS = ("nn-former", "ensemble")
 SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")

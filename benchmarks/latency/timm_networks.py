@@ -28,7 +28,7 @@ from nas_core.latency.registry import list_latency_models, parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
 QUADRATIC = "quadratic"
-MODELS = (QUADRATIC, "flops", "counts", "graphsage", "kernel-sum")
+MODELS = (QUADRATIC, "flops", "counts", "graphsage")
 SPLITS = ("modules", "networks")
 
 

@@ -20,6 +20,7 @@ _TRANSLATION = (
     "--task", "supernet_translation", "--arch", "mos_transformer", "--share-all-embeddings", "--criterion",
     "fused_label_smoothed_cross_entropy", "--label-smoothing", 0.1,
 )  # fmt: skip
+_DISTILLED = "distilled_label_smoothed_cross_entropy"
 _EXTRACTED = ("--task", "translation", "--arch", "hat_transformer", "--lr", 1e-3)
 
 
@@ -33,6 +34,8 @@ class TrustTask:
     """Options of ``fairseq-train``."""
     extracted: tuple[object, ...]
     """Options that replace some of them for the training of an extracted network."""
+    distilled: str
+    """Criterion with a teacher."""
     updates: int
     write: Callable[[Path], object] | None
     """Function that writes ``train``, ``valid`` and ``test`` as text to a folder; None: the data are given."""
@@ -105,18 +108,20 @@ TASKS = {
     for task in (
         TrustTask(
             "generated", tiny_translation, (*_TRANSLATION, "--dropout", 0, "--lr", 3e-3, "--max-tokens", 1024),
-            _EXTRACTED, 2000, _write_sentences, ("bleu",),
+            _EXTRACTED, _DISTILLED, 2000, _write_sentences, ("bleu",),
         ),
         TrustTask(
             "characters", tiny_language,
             ("--task", "supernet_language_modeling", "--arch", "mos_transformer_lm", "--criterion", "cross_entropy",
              "--sample-break-mode", "none", "--tokens-per-sample", 128, "--dropout", 0, "--lr", 3e-3, "--max-tokens",
              2048),
-            ("--task", "language_modeling", "--arch", "hat_transformer_lm", "--lr", 1e-3), 2000, _write_characters,
+            ("--task", "language_modeling", "--arch", "hat_transformer_lm", "--lr", 1e-3), "distilled_cross_entropy",
+            2000, _write_characters,
         ),
         TrustTask(
             "multi30k", tiny_translation,
-            (*_TRANSLATION, "--dropout", 0.1, "--lr", 3e-3, "--max-tokens", 4096), _EXTRACTED, 1400, None, ("bleu",),
+            (*_TRANSLATION, "--dropout", 0.1, "--lr", 3e-3, "--max-tokens", 4096), _EXTRACTED, _DISTILLED, 1400, None,
+            ("bleu",),
         ),
     )
 }  # fmt: skip

@@ -43,6 +43,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "even mixture": ("--mos", "neuron", "--mos-router-temperature", "1e9"),
     "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
     "neuron-wise, temperature .2": ("--mos", "neuron", "--mos-router-temperature", "0.2"),
+    "in-place distillation": ("--mos", "none", "--teacher", "largest"),
+    "in-place distillation, weight 1": ("--mos", "none", "--teacher", "largest", "--distill-weight", "1"),
+    "neuron-wise, in-place distillation": ("--mos", "neuron", "--teacher", "largest"),
 }
 """Compared at equal updates: experts without routing, and options beyond the paper."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
@@ -139,6 +142,8 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
 def supernet_of(runs: TranslationRuns, task: TrustTask, training: Training) -> tuple[Path, Sequence[object]]:
     """Train a supernet, or the network of ``training``; return its checkpoint and the options of its method."""
     options: Sequence[object] = (METHODS | OPTIONS).get(training.method, ("--mos", "none"))
+    if "--teacher" in options:
+        options = (*options, "--criterion", task.distilled)
     if training.network is not None:
         file = runs.work / f"network-{training.network}.json"
         networks(task.space_in(runs.work), NETWORKS)[training.network].save(file)

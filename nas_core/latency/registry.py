@@ -26,7 +26,6 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
         "counts": "nas_core.latency.by_graph.counts:CountsModel",
         "ensemble": "nas_core.latency.by_graph.ensemble:EnsembleModel",
         "graphsage": "nas_core.latency.by_graph.graphsage:GraphSageModel",
-        "kernel-sum": "nas_core.latency.by_graph.kernel_sum:KernelSumModel",
         "nn-former": "nas_core.latency.by_graph.nn_former:NNFormerModel",
     },
     LatencyModel,

@@ -15,8 +15,11 @@ from torch import Tensor
 
 from nas_core.layers.torch_modes import without_autocast
 
-# Logits in memory at a time on a CPU, about its cache size. An accelerator has 64 times as many.
-_CHUNK_ELEMENTS = 1 << 21
+# Logits in memory at a time on a CPU, about its L2 cache. An accelerator has 256 times as many.
+_CHUNK_ELEMENTS = 1 << 19
+
+# Matrix products with fewer rows are slow.
+_LEAST_ROWS = 64
 
 # Gradient scale in float16, which cannot represent small probabilities.
 _FP16_SCALE = 1024.0
@@ -68,8 +71,8 @@ class _ProjectedLoss(torch.autograd.Function):
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
     """Yield slices of rows whose logits fit into memory. ``table`` ``(V, C)`` are output embeddings."""
-    elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
-    chunk = max(1, elements // table.shape[0])
+    elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 256)
+    chunk = max(_LEAST_ROWS, elements // table.shape[0])
     for start in range(0, rows, chunk):
         yield slice(start, start + chunk)
 

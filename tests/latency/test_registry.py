@@ -26,7 +26,7 @@ class TestLinear(GeneLatencyModelContract):
 
 def test_models_by_name_and_by_inputs() -> None:
     assert list_latency_models("genes")[:1] == ["linear"]
-    assert {"counts", "kernel-sum", "nn-former", "ensemble"} <= set(list_latency_models("graph"))
+    assert {"counts", "graphsage", "nn-former", "ensemble"} <= set(list_latency_models("graph"))
     assert list_latency_models() == list_latency_models("genes") + list_latency_models("graph")
     assert all(model.name == name for name, model in LATENCY_MODELS.items())
     assert latency_model("linear", "genes") is LinearModel and latency_model("counts", "graph") is CountsModel

@@ -43,7 +43,7 @@ def data(device: str, dtype: torch.dtype = torch.float) -> tuple[Tensor, Tensor,
 @pytest.fixture(autouse=True)
 def several_chunks(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     on_cpu = "cpu" in request.node.name
-    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 70 * VOCAB // (1 if on_cpu else 64))
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 70 * VOCAB // (1 if on_cpu else 256))
 
 
 @pytest.mark.parametrize("how", ["amp", "cast"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 # Operators by group. HardSwish:4 costs 4 FLOPs per output element, others as much as their group.
 _GROUPS = {
     "input": "",
@@ -59,15 +57,6 @@ KIND_NAMES = tuple(_GROUPS)
 INPUT, OTHER = KIND_NAMES.index("input"), KIND_NAMES.index("other")
 KINDS = len(KIND_NAMES)
 """Number of groups."""
-# Groups as compilers fuse them: products, element-wise operators, reductions. All others move data.
-_CLASSES = (
-    ("conv", "conv_transpose", "gemm", "matmul", "attention", "recurrent"),
-    ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
-    ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
-)
-CLASSES = len(_CLASSES) + 1
-CLASS_OF = np.array([next((i for i, c in enumerate(_CLASSES) if kind in c), len(_CLASSES)) for kind in KIND_NAMES])
-"""Index of the fusion class of each group: products, element-wise operators, reductions, data movement."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -12,8 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
@@ -31,11 +29,9 @@ from nas_core.latency.model import Floats, LatencyModel
 from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.predictor.mixture import calibration_factor
-from nas_core.predictor.progress import Losses
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
-_CLIP = 1.0  # gradient norm above which gradients are clipped
 
 Progress = Callable[[int, int, float], None]
 """Function called with the step, the number of steps and the loss."""
@@ -219,34 +215,3 @@ class GraphLatencyModel(LatencyModel):
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Set the fitted parameters to a result of :meth:`tensors`; ``header`` is the result of :meth:`header`."""
-
-
-def train_batches(
-    name: str,
-    net: nn.Module,
-    loss_of: Callable[[NDArray[np.int64]], Tensor],
-    optimizer: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LRScheduler,
-    count: int,
-    config: Any,
-    stream: np.random.Generator,
-    losses: Losses,
-) -> None:
-    """Train on ``count`` networks in shuffled batches, with gradient clipping.
-
-    Args:
-        loss_of: function from the indices of a batch to its loss.
-        config: settings with ``epochs``, ``batch_size`` and ``lr``.
-    """
-    for _ in range(config.epochs):
-        order = stream.permutation(count)
-        for start in range(0, count, config.batch_size):
-            loss = loss_of(order[start : start + config.batch_size])
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(net.parameters(), _CLIP)
-            optimizer.step()
-            schedule.step()
-            losses.add(loss.detach())
-    if not math.isfinite(float(loss.detach())):
-        raise ConfigError(f"latency model {name!r} diverged with lr {config.lr:g}; give a smaller lr")

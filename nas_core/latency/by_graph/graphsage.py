@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.predictor.device import to_device
@@ -29,6 +29,7 @@ from nas_core.random_streams import own_streams
 
 WARMUP = 0.1
 CHUNK_NODES = 8000
+_CLIP = 1.0  # gradient norm above which gradients are clipped
 
 _RANGES = {
     **{name: Range(1) for name in ("dim", "layers", "epochs", "batch_size")},
@@ -142,16 +143,24 @@ class GraphSageModel(GraphLatencyModel):
             optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay, fused=fused)
             schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
             losses = Losses(progress, steps)
-
-            def loss_of(rows: NDArray[np.int64]) -> Tensor:
-                chosen, indices = graphs.take(rows), to_device(rows, device)
-                neighbours = Pairs.of(neighbours_of(chosen), device)
-                predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
-                return log_loss(predicted.exp(), targets[indices])
-
             stream = np.random.default_rng([seed, 3])
-            train_batches(self.name, net, loss_of, optimizer, schedule, count, config, stream, losses)
+            for _ in range(config.epochs):
+                order = stream.permutation(count)
+                for start in range(0, count, config.batch_size):
+                    rows = order[start : start + config.batch_size]
+                    chosen, indices = graphs.take(rows), to_device(rows, device)
+                    neighbours = Pairs.of(neighbours_of(chosen), device)
+                    predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
+                    loss = log_loss(predicted.exp(), targets[indices])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    torch.nn.utils.clip_grad_norm_(net.parameters(), _CLIP)
+                    optimizer.step()
+                    schedule.step()
+                    losses.add(loss.detach())
             losses.tell()
+        if not math.isfinite(float(loss.detach())):
+            raise ConfigError(f"latency model {self.name!r} diverged with lr {config.lr:g}; give a smaller lr")
         self._net = net.eval()
 
     def move(self) -> None:

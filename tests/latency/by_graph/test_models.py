@@ -34,16 +34,6 @@ class TestGraphSage(NetworkModelContract):
     settings = {"dim": 32, "layers": 2, "epochs": 20, "lr": 1e-2}  # noqa: RUF012 - never changed
 
 
-class TestKernelSum(NetworkModelContract):
-    name = "kernel-sum"
-    settings = {"width": 16, "epochs": 30, "batch_size": 8, "members": 2}  # noqa: RUF012 - never changed
-
-    def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
-        predicted, std = fitted.predict_with_std(data.graphs)
-        assert np.array_equal(predicted, fitted.predict(data.graphs))
-        assert (std >= predicted * fitted.relative_spread).all() and (std > 0).all()
-
-
 class TestNNFormer(NetworkModelContract):
     name = "nn-former"
     settings = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}  # noqa: RUF012 - never changed

@@ -34,6 +34,7 @@ def data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_equals_the_definition(weight: float, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS + 5)
     features, table, target, logits = data()
     f2, t2, _, _ = data()
@@ -58,6 +59,7 @@ def test_equals_the_definition(weight: float, temperature: float, monkeypatch: p
 def test_probabilities_of_features_are_those_of_their_logits(
     temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 4 * WORDS)
     features, table, _, _ = data()
     result = projected_probabilities(features, table, temperature)
@@ -71,6 +73,7 @@ def test_probabilities_of_features_are_those_of_their_logits(
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS)
     generator = torch.Generator().manual_seed(5)
     x, words = torch.randn(ROWS, 4, generator=generator), torch.randn(WORDS, 4, generator=generator)
