@@ -55,7 +55,7 @@ TORCHAUDIO = Host("torchaudio", ("torchaudio",), ("torchaudio",))
 HOSTS = (
     Host("fairseq", ("fairseq-fixed", "fairseq"), ("fairseq",)),
     Host("timm", ("timm",), ("timm",)),
-    Host("huggingface", ("transformers",), ("transformers", "accelerate")),
+    Host("hf", ("transformers",), ("transformers", "accelerate")),
     Host("nni", ("nni",), ("nni", "nni.nas.strategy")),
     Host("naslib", ("naslib",), ("naslib",)),
     Host("optuna", ("optuna",), ("optuna",)),

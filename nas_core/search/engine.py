@@ -100,8 +100,9 @@ def search(
         >>> search(strategy, evaluate).winner.architecture
 
     The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
-    (progress), ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same call resumes
-    an interrupted run and writes identical files, except ``search.log`` and ``sessions.json``, which contain times.
+    (progress), ``pareto.csv``, ``finalists.json``, and architecture files: ``finalists/*.json`` and, after a single
+    search, ``best.json``. The same call resumes an interrupted run and writes identical files, except ``search.log``
+    and ``sessions.json``, which contain times.
 
     Args:
         strategies: one strategy, a dictionary name -> strategy, or a list of strategies, named by their limits.

@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 FORMAT = "nas-ext/finalists"
 VERSION = 1
+BEST = "best.json"
+"""File of the best architecture in a run folder."""
 TRIES = 4
 """Largest number of further architectures that may be measured above a limit."""
 
@@ -99,8 +101,13 @@ def finalists_before(folder: Path) -> list[dict[str, Any]]:
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
+    """Write ``finalists.json``, a file for each architecture and, after a single search, :data:`BEST`."""
     for finalist in finalists:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
+    (folder / BEST).unlink(missing_ok=True)
+    if len({name for one in finalists for name in (*one.best_of, *one.over_limit)}) == 1:
+        best = next((one for one in finalists if one.best_of), finalists[0])
+        best.architecture.save(folder / BEST, metrics=dict(sorted(best.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,10 @@ def rows_of(output: str) -> dict[str, str]:
         name = line[:12].strip() or name
         rows[name] = f"{rows.get(name, '')} {line[12:].strip()}".strip()
     return rows
+
+
+def test_the_extra_of_each_host_exists() -> None:
+    assert {host.name for host in doctor.HOSTS} <= set(metadata("nas-ext").get_all("Provides-Extra", []))
 
 
 def test_hosts_that_fail_in_every_way(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.search import ParetoArchive
 from nas_core.search.finalists import (
+    BEST,
     TRIES,
     Finalist,
     Goal,
@@ -169,6 +171,19 @@ def test_each_search_has_its_own_best() -> None:
     assert [one.best_of for one in results] == [(other,), (NAME,)]
     assert [one.over_limit for one in results] == [(NAME,), ()]
     assert select_best(results, goals) == results
+
+
+def test_the_best_architecture_of_one_search_is_a_file(tmp_path: Path) -> None:
+    above = [replace(finalist(index), over_limit=(NAME,)) for index in (1, 2)]
+    for finalists, best in [
+        ([above[0], finalist(3, (NAME,)), finalist(8)], 3),
+        (above, 1),
+        ([finalist(1, (NAME,)), finalist(8, ("other",))], None),
+        ([finalist(1, (NAME, "other"))], None),
+    ]:
+        save_finalists(tmp_path, finalists)
+        expected = None if best is None else network(best)
+        assert (Architecture.load(tmp_path / BEST) if (tmp_path / BEST).exists() else None) == expected
 
 
 def test_what_was_measured_before_stays(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ step "4/6 the best of $EVALUATIONS networks of at most $LIMIT ms" nas-ext search
     --checkpoint out/supernet/checkpoint_last.pt --latency-model out/latency.json --limit latency_ms="$LIMIT" \
     --set evaluations=$EVALUATIONS --set batch=10 --out out/run
 step "    .." nas-ext report out/run
-read -r file ms <<<"$(python -c 'import json; found = json.load(open("out/run/finalists.json"))["finalists"]
+ms=$(python -c 'import json; found = json.load(open("out/run/finalists.json"))["finalists"]
 one = next((one for one in found if one["best_of"]), found[0])
-print(one["file"], round(one["measured"]["latency_ms"], 1))')"
+print(round(one["measured"]["latency_ms"], 1))')
 step "5/6 that network alone: out/subnet.pt" nas-ext extract --checkpoint out/supernet/checkpoint_last.pt \
-    --arch "out/run/$file" --out out/subnet.pt
+    --arch out/run/best.json --out out/subnet.pt
 step "6/6 translations of corpus/test" fairseq-generate out/bin --path out/subnet.pt --beam 4 \
     --max-len-b 20 --cpu
 sed -n 's/^[STD]-[0-9]*\t\(-[0-9.]*\t\)\{0,1\}/    /p' out/log.txt | head -n 6 || true

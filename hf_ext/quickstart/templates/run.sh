@@ -21,7 +21,7 @@ step "5/6 the best of $EVALUATIONS networks of at most $LIMIT of the latency" na
     --set batch=10 --finalists 1 --no-measure --out out/run
 step "    .." nas-ext report out/run
 step "6/6 that network alone: the folder out/faster" nas-ext extract --checkpoint out/supernet \
-    --arch out/run/finalists/*.json --out out/faster
+    --arch out/run/best.json --out out/faster
 python - <<'END'
 import json, statistics, time, torch
 from nas_core.supernet import open_supernet
@@ -33,7 +33,7 @@ for turn in range(200):
     models[turn % 2](torch.full((1, 16), 5))
     times[turn % 2].append(time.thread_time() - start)
 family = open_supernet("out/family")
-trained, (best, *_) = family.evaluate(family.space.largest()), json.load(open("out/run/finalists.json"))["finalists"]
+trained, best = family.evaluate(family.space.largest()), json.load(open("out/run/best.json"))
 slow, faster = map(statistics.median, times)
 said = f"masked loss {best['metrics']['loss']:.2f} instead of {trained['loss']:.2f} nats"
 print(f"{said}, in {faster / slow:.0%} of the time; all networks tried: out/run/report.html")

@@ -17,12 +17,10 @@ step "2/4 the best of $EVALUATIONS networks of at most $LIMIT M parameters" nas-
     --checkpoint out/supernet/best.pt --limit params_m="$LIMIT" --strategy random --set evaluations=$EVALUATIONS --set batch=10 \
     --finalists 3 --no-measure
 step "    a page about the search" nas-ext report out/run
-best=out/run/$(python -c 'import json
-print(next(one["file"] for one in json.load(open("out/run/finalists.json"))["finalists"] if one["best_of"]))')
-step "3/4 that network alone: out/subnet.safetensors" nas-ext extract --checkpoint out/supernet/best.pt --arch "$best" \
-    --out out/subnet.safetensors
+step "3/4 that network alone: out/subnet.safetensors" nas-ext extract --checkpoint out/supernet/best.pt \
+    --arch out/run/best.json --out out/subnet.safetensors
 echo "4/4 it is a timm model: its accuracy on $IMAGES/val"
-python - "$best" "$IMAGES/val" <<'END'
+python - out/run/best.json "$IMAGES/val" <<'END'
 import sys, timm_ext, timm, torch  # timm_ext first: it registers the models
 from timm.data import ImageDataset, create_transform, resolve_model_data_config
 
