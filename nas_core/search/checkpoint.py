@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
+LIMITS = ("latency_ms", "params_m", "flops_g", *MEMORY)
 """Names of limits. Each latency limit is a separate search; the other limits hold in all searches."""
-_LATENCY = LIMITS[:2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +46,9 @@ class SearchSettings:
     latency_model: Path | None = None
     """File written by 'nas-ext latency fit'."""
     limit: Mapping[str, Any] = field(default_factory=dict)
-    """Largest value allowed, by name: latency_ms, latency_share (fraction of the largest network's latency, such as
-    0.5), params_m (millions), flops_g (billions), memory_mb (weights and activations), cache_mb (decoding cache), both
-    in 10^6 bytes; repeatable; each latency is a separate search.
+    """Largest value allowed, by name: latency_ms (also as a percentage of the largest network's latency, such as 50%),
+    params_m (millions), flops_g (billions), memory_mb (weights and activations), cache_mb (decoding cache), both in
+    10^6 bytes; repeatable; each latency is a separate search.
     """
     workload: Mapping[str, Any] = field(default_factory=dict)
     """Setting for limits of memory_mb and cache_mb: source_length, target_length, beam, batch; repeatable; default: as
@@ -95,9 +94,9 @@ class SearchSettings:
         if self.evaluations is not None:
             checked_value(self.evaluations, int, "evaluations", Range(10))
         object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
-        if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
+        if "latency_ms" in self.limit and self.latency_model is None:
             raise ConfigError(
-                f"limit {latency} needs a latency model; create one with 'nas-ext latency collect' and 'nas-ext latency"
+                "limit latency_ms needs a latency model; create one with 'nas-ext latency collect' and 'nas-ext latency"
                 " fit'"
             )
         if self.further_supernet and not self.calibration:
@@ -118,19 +117,22 @@ class SearchSettings:
         return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
 
 
-def _limit(name: str, value: Any) -> tuple[float, ...]:
+def _limit(name: str, value: Any) -> tuple[float | str, ...]:
     if name not in LIMITS:
         raise unknown_choice("limit", name, LIMITS)
     values = value if isinstance(value, list | tuple) else [value]
-    if len(values) != 1 and name not in _LATENCY:
+    if len(values) != 1 and name != "latency_ms":
         raise ConfigError(f"limit {name} is {list(values)}; expected one number; only latency limits can be several")
-    allowed = Range(0, 1 if name == "latency_share" else math.inf, (0,))
-    numbers = []
-    for number in values:
+    limits: list[float | str] = []
+    for given in values:
+        percentage = name == "latency_ms" and isinstance(given, str) and given.endswith("%")
+        number = given.removesuffix("%") if percentage else given
         with suppress(ValueError):
             number = float(number) if isinstance(number, str) else number
-        numbers.append(float(checked_value(number, float, f"limit {name}", allowed)))
-    return tuple(numbers)
+        allowed = Range(0, 100 if percentage else math.inf, (0,))
+        number = float(checked_value(number, float, f"limit {name}", allowed))
+        limits.append(given if percentage else number)
+    return tuple(limits)
 
 
 class CheckpointEvaluation:
@@ -207,7 +209,7 @@ class _CheckpointSearch:
         if self.here:
             check_precision(settings.precision, settings.device)
         model = settings.latency_model
-        front = model is not None and not any(name in settings.limit for name in _LATENCY)
+        front = model is not None and "latency_ms" not in settings.limit
         self.strategy = settings.strategy or default_strategy(settings.evaluations, front)
         self.config = config_of(self.strategy, settings.set, settings.evaluations)
         self.compared: dict[str, Any] = {
@@ -313,14 +315,14 @@ class _CheckpointSearch:
         return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
 
     def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
-        limit = self.settings.limit
-        limits = list(limit.get("latency_ms", ()))
-        for share in limit.get("latency_share", ()):
-            largest_ms = float(model.predict([self.space.largest()])[0])
-            limits.append(math.ceil(share * largest_ms * 1e4) / 1e4)
-            self.log(
-                f"limit latency_share={share:g} is {limits[-1]:.4g} ms; the largest network takes {largest_ms:.4g} ms"
-            )
+        limits = []
+        for limit in self.settings.limit.get("latency_ms", ()):
+            if isinstance(limit, str):
+                largest_ms = float(model.predict([self.space.largest()])[0])
+                limits.append(math.ceil(float(limit.removesuffix("%")) * largest_ms * 100) / 1e4)
+                self.log(f"limit {limit} is {limits[-1]:.4g} ms; the largest network takes {largest_ms:.4g} ms")
+            else:
+                limits.append(limit)
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:

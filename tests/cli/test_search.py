@@ -46,15 +46,15 @@ def test_two_limits_end_in_measured_finalists(
     assert len(set(supernet.evaluated)) == len(supernet.evaluated)
 
 
-def test_a_limit_as_a_share_of_the_largest_network(
+def test_a_limit_as_a_percentage_of_the_largest_network(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = latency_model(tmp_path / "own.json")
     full = float(load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])[0])
-    shares = ["--limit", "latency_share=0.95", "--limit", "latency_share=1", "--limit", "latency_ms=2.6"]
-    assert run("--latency-model", str(model), *shares, "--no-measure", limits=False) == 0
+    given = ["--limit", "latency_ms=2.6", "--limit", "latency_ms=95%", "--limit", "latency_ms=100%"]
+    assert run("--latency-model", str(model), *given, "--no-measure", limits=False) == 0
     errors = capsys.readouterr().err
-    assert f"limit latency_share=0.95 is {0.95 * full:.4g} ms; the largest network takes {full:.4g} ms" in errors
+    assert f"limit 95% is {0.95 * full:.4g} ms; the largest network takes {full:.4g} ms" in errors
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
     assert first == 2.6 and limits == pytest.approx([0.95 * full, full], abs=1e-4)

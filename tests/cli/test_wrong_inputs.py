@@ -46,7 +46,7 @@ WRONG = [
     ("export --checkpoint {i}/a.json --arch largest --to onxn --out {o}/x", "onxn"),
     ("elastic --checkpoint {i}/a.json --out {o}/x --importance size", "size"),
     (f"{SEARCH} --limit latency_ms=5", "latency_ms"),
-    (f"{LIMITED} --limit latency_share=50", "50.0"),
+    (f"{LIMITED} --limit latency_ms=101%", "101.0"),
     (f"{LIMITED} --limit latency_ms=0.01", "acceptance rate 0.00%"),
     (f"{SEARCH} --limit params_m=0.00001", "closest candidate"),
     (f"{SEARCH} --set population=100", "16"),

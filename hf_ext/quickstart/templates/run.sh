@@ -3,7 +3,7 @@ set -euo pipefail; cd "$(dirname "$0")"
 UPDATES=${UPDATES:-400}          # updates of the trained encoder, and of the supernet
 SAMPLES=${SAMPLES:-20}           # architectures whose latency is measured
 EVALUATIONS=${EVALUATIONS:-30}   # architectures that the search evaluates
-LIMIT=${LIMIT:-0.5}              # largest latency, relative to the trained encoder's
+LIMIT=${LIMIT:-50%}              # largest latency, relative to the trained encoder's
 export UPDATES OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore HF_HUB_OFFLINE=1
 rm -rf out && mkdir out
 step() {
@@ -17,7 +17,7 @@ step "4/6 latency of $SAMPLES networks, and a model of it" nas-ext latency colle
     --workload length=16 --workload vocab="$(wc -l <vocab.txt)" --samples $SAMPLES --out out/latency.jsonl
 step "    .." nas-ext latency fit --data out/latency.jsonl --out out/latency.json
 step "5/6 the best of $EVALUATIONS networks of at most $LIMIT of the latency" nas-ext search --checkpoint out/supernet \
-    --latency-model out/latency.json --limit latency_share="$LIMIT" --strategy random --set evaluations=$EVALUATIONS \
+    --latency-model out/latency.json --limit latency_ms="$LIMIT" --strategy random --set evaluations=$EVALUATIONS \
     --set batch=10 --finalists 1 --no-measure --out out/run
 step "    .." nas-ext report out/run
 step "6/6 that network alone: the folder out/faster" nas-ext extract --checkpoint out/supernet \
