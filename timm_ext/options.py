@@ -195,6 +195,11 @@ class TrainConfig:
             self.teacher == LARGEST and self.sampling != "sandwich",
             ("--teacher largest needs the largest subnet in each update; give --sampling sandwich"),
         )
+        yield (
+            self.teacher == LARGEST and self.distill_weight == 1 and not self.init,
+            "with --teacher largest and --distill-weight 1, most subnets learn only from an untrained network; give a"
+            " smaller --distill-weight, or trained weights with --init",
+        )
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:

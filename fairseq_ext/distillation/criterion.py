@@ -154,6 +154,11 @@ class Distilled:
                     raise ConfigError(
                         "--teacher largest needs a search space with more than one architecture; give --teacher FILE"
                     )
+                if self.options.distill_weight == 1 and _untrained(student.args):
+                    raise ConfigError(
+                        "with --teacher largest and --distill-weight 1, most subnets learn only from an untrained network;"
+                        " give a smaller --distill-weight, or trained weights with --finetune-from-model"
+                    )
                 return None
             if self.teacher is None:
                 self.teacher = FileTeacher(
@@ -190,6 +195,11 @@ class Distilled:
         if any("distill_loss" in log for log in logging_outputs):
             value = sum(log.get("distill_loss", 0) for log in logging_outputs)
             metrics.log_scalar("distill_loss", value / total / math.log(2), total, round=3)
+
+
+def _untrained(options: Any) -> bool:
+    restored = Path(options.save_dir, options.restore_file), Path(options.restore_file)
+    return not options.finetune_from_model and not any(file.exists() for file in restored)
 
 
 def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:

@@ -150,6 +150,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (options(model="", init="i", subnet="a.json"), ConfigError, "--subnet is given without --model"),
     (options(distill_temperature=2.0), ConfigError, "--distill-temperature is given without --teacher"),
     (options(teacher="largest"), ConfigError, "--sampling sandwich"),
+    (options(distill_weight=1.0, **SANDWICH), ConfigError, "--init"),
     # trainers
     (trainer(model="mformer_smal"), UnknownChoiceError, "mformer_smal"),
     (trainer(model="resnet18"), ConfigError, "resnet18"),

@@ -52,6 +52,7 @@ def rejected(arguments, tmp_path, *options):
         ([], "--teacher FILE or --teacher largest"),
         (["largest"], "--sampling sandwich"),
         (["largest", *SANDWICH, "--subnet", "ARCH"], "more than one architecture"),
+        (["largest", *SANDWICH, "--distill-weight", 1], "--finetune-from-model"),
         (["good.pt", "--distill-weight", 1.5], "--distill-weight is 1.5"),
         (["good.pt", "--ignore-prefix-size", 1], "--ignore-prefix-size"),
     ],
