@@ -44,7 +44,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
     "neuron-wise, temperature .2": ("--mos", "neuron", "--mos-router-temperature", "0.2"),
     "in-place distillation": ("--mos", "none", "--teacher", "largest"),
-    "neuron-wise, in-place distillation": ("--mos", "neuron", "--teacher", "largest"),
 }
 """Compared at equal updates: experts without routing, and options beyond the paper."""
 NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
