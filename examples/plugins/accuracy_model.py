@@ -35,8 +35,8 @@ class RidgePredictor(AccuracyModel):
 
     def learn(self, graphs: Graphs, targets: np.ndarray, progress: Any, checkpoint: Path | None) -> None:
         columns = _columns(graphs, int(graphs.ops.max()) + 2)
-        drawn = self.config.strength * np.eye(columns.shape[1])
-        weights = np.linalg.solve(columns.T @ columns + drawn, columns.T @ targets)
+        penalty = self.config.strength * np.eye(columns.shape[1])
+        weights = np.linalg.solve(columns.T @ columns + penalty, columns.T @ targets)
         self._weights, self._std = weights, float((targets - columns @ weights).std())
 
     def estimate(self, graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:

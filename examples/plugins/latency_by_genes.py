@@ -49,5 +49,5 @@ class LogLinearModel(GeneLatencyModel):
         return np.column_stack([summary, np.ones(len(summary))]).astype(np.float64)
 
     def _weights_of(self, columns: np.ndarray, latency_ms: np.ndarray) -> np.ndarray:
-        drawn = self.config.strength * np.eye(columns.shape[1])
-        return np.linalg.solve(columns.T @ columns + drawn, columns.T @ np.log(latency_ms))
+        penalty = self.config.strength * np.eye(columns.shape[1])
+        return np.linalg.solve(columns.T @ columns + penalty, columns.T @ np.log(latency_ms))

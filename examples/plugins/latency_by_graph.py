@@ -36,8 +36,8 @@ class PowerLawModel(GraphLatencyModel):
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Any) -> None:
         columns = _columns(data.graphs)
-        drawn = self.config.strength * np.eye(columns.shape[1])
-        self._weights = np.linalg.solve(columns.T @ columns + drawn, columns.T @ np.log(data.latency_ms))
+        penalty = self.config.strength * np.eye(columns.shape[1])
+        self._weights = np.linalg.solve(columns.T @ columns + penalty, columns.T @ np.log(data.latency_ms))
 
     def estimate(self, graphs: Graphs) -> tuple[np.ndarray, None]:
         return np.exp(_columns(graphs) @ self._weights), None

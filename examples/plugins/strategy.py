@@ -19,11 +19,12 @@ class HillClimbingConfig:
     """Number of steps."""
     neighbours: int = 16
     """Number of architectures per step, and at the start."""
-    reach: float = 0.1
+    mutation_prob: float = 0.1
     """Probability that a gene is mutated, above 0 and at most 1."""
 
     def __post_init__(self) -> None:
-        check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "reach": Range(0, 1, without=(0,))})
+        probability = Range(0, 1, without=(0,))
+        check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "mutation_prob": probability})
 
 
 class HillClimbing(Strategy):
@@ -48,6 +49,6 @@ class HillClimbing(Strategy):
         best_row = self.space.rows([best[0]])
 
         def near(count: int) -> Any:
-            return self.space.mutate_rows(np.repeat(best_row, count, axis=0), self.config.reach, self.rng)
+            return self.space.mutate_rows(np.repeat(best_row, count, axis=0), self.config.mutation_prob, self.rng)
 
         return self.proposals.take(near, self.config.neighbours, evaluated)

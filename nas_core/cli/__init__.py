@@ -51,7 +51,11 @@ COMMANDS = (
 
 LAB = (
     Command("space", "nas_core.cli.space", "List, show and export search spaces."),
-    Command("calibrate", "nas_core.cli.calibrate", "Estimate quality after training from scratch from a few networks."),
+    Command(
+        "calibrate",
+        "nas_core.cli.calibrate",
+        "Estimate standalone metrics from inherited ones and a few trained networks.",
+    ),
     Command("predictor", "nas_core.cli.predictor", "Train and use accuracy predictors on architecture graphs."),
     Command("study", "nas_core.cli.study", "Study how reliable trained supernets are."),
     Command("user-dir", "nas_core.cli.user_dir", "Print the folder for fairseq's --user-dir."),

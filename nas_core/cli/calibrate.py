@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: estimate quality after training from scratch by supernets and a few trained networks."""
+"""``nas-ext lab calibrate``: estimate standalone metrics from inherited ones and a few trained networks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def command(
     out: Annotated[Path, typer.Option(help="File to write, .safetensors.")],
     metric: Annotated[str, typer.Option(help="Metric in these results to estimate, such as test_bleu.")] = "loss",
     larger_is_better: Annotated[
-        bool | None, typer.Option(help="Larger values of --metric are better; default: judged by its name.")
+        bool | None, typer.Option(help="Larger values of --metric are better; default: from its name.")
     ] = None,
     inherited: Annotated[str, typer.Option(help="Metric of the supernet's evaluation.")] = "loss",
     inherited_larger_is_better: Annotated[
-        bool | None, typer.Option(help="Larger values of --inherited are better; default: judged by its name.")
+        bool | None, typer.Option(help="Larger values of --inherited are better; default: from its name.")
     ] = None,
     test_set: Annotated[str | None, typer.Option(help="Required test set of all results.")] = None,
     data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
@@ -38,7 +38,7 @@ def command(
     device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Fit an estimate of a network's quality after training from scratch, for 'nas-ext search --calibration'."""
+    """Fit estimates of standalone metrics from inherited ones and a few trained networks, for 'nas-ext search'."""
     from nas_core.search.calibration.files import evaluation_settings, read_trained, save_calibration
     from nas_core.search.calibration.model import Calibration, inherited_value
     from nas_core.supernet.host import open_supernet

@@ -25,7 +25,9 @@ def command(
         ),
     ],
     settings: Mapping[str, Any],
-    data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Data folder; default: that of the training, if the checkpoint names it.")
+    ] = None,
 ) -> None:
     from nas_core.compression.pipeline import CompressConfig, compress
     from nas_core.report.tables import Column, Table
@@ -42,10 +44,10 @@ def command(
     ]  # fmt: skip
     typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in done.rows]).text())
     if done.dropped and len(done.rows) < 3:
-        typer.echo("the plain drop of layers is the best network within the limit")
+        typer.echo("the layer-dropping baseline is the best network within the limit")
     elif done.dropped:
         typer.echo(
-            f"both after {done.rows[1].updates} updates, on the samples that chose: {metric}"
+            f"both after {done.rows[1].updates} updates, on the selection samples: {metric}"
             f" {done.compared[metric]:.2f} % and {done.dropped[metric]:.2f} % {done.rows[1].name}"
         )
     typer.echo(f"{out}: architecture {done.architecture.key}, {done.parameters / 1e6:.2f} M parameters")

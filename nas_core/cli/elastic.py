@@ -53,7 +53,9 @@ def command(
     space_out: Annotated[
         Path | None, typer.Option(help="YAML file for the search space, for commands with --space.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Data folder; default: that of the training, if the checkpoint names it.")
+    ] = None,
     device: Annotated[str, typer.Option(help="Device to compute on.")] = "cpu",
 ) -> None:
     """Convert a trained network to a supernet with this network as the largest subnet.
@@ -92,11 +94,12 @@ def command(
     size = str(count) if count < 10**6 else f"10^{math.log10(count):.1f}"
     typer.echo(f"{out}: {size} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
     if done.sorted_axes:
-        typer.echo(f"{done.sorted_axes} axes sorted by {by}" + (f" on {done.batches} batches" * bool(done.batches)))
+        batches = f" on {done.batches} batches" * bool(done.batches)
+        typer.echo(f"{done.sorted_axes} dimensions (heads, hidden units, channels) sorted by {by}{batches}")
     for fitted in done.fitted:
         typer.echo(
-            f"{fitted.gene} of layer {fitted.layer + 1}: {fitted.kind} differs from the trained attention by"
-            f" {fitted.after:.1%} of the mean square, as a copy by {fitted.before:.1%}"
+            f"{fitted.gene} of layer {fitted.layer + 1}, {fitted.kind}: relative squared error {fitted.after:.1%} after"
+            f" fitting, {fitted.before:.1%} with copied weights"
         )
     for side, order in done.layer_order.items():
         fewest = min(result.choice(f"{side}.layers" if side else "layers").options[0])

@@ -144,9 +144,9 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
     if quality:
         error = f", MAPE {quality['mape_percent']:.2f} %" if "mape_percent" in quality else ""
         typer.echo(f"held out: {quality['graphs']} graphs, Kendall tau {quality['kendall_tau']:.3f}{error}")
-        only = "; the predictor knows only these (--holdout 0 trains on all)"
+        only = "; the saved predictor was fitted to these only (--holdout 0 trains on all)"
     else:
-        only = ", which are all; nothing was held out to judge it by"
+        only = ", which are all; no held-out evaluation"
     typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
 
 

@@ -29,7 +29,7 @@ def command(
     target = folder or Path(f"quickstart-{name}")
     written = quickstart.write(target, force)
     typer.echo(f"{target}: {', '.join(_shown(written, target))}")
-    typer.echo(f"next: cd {target} && {quickstart.command}    # {_minutes(quickstart)}; README.md says the rest")
+    typer.echo(f"next: cd {target} && {quickstart.command}    # {_minutes(quickstart)}; see README.md")
 
 
 def _described(name: str) -> list[str]:

@@ -108,11 +108,10 @@ class CompressionResult:
     rows: tuple[Row, ...]
     """Trained network, best candidate with only removed layers, and compressed network."""
     compared: dict[str, float]
-    """Metrics of the compressed network when training of the second network ended, on the samples that select
-    candidates.
+    """Metrics of the compressed network on the selection samples, after as many updates as the layer-dropping baseline.
     """
     dropped: dict[str, float]
-    """Metrics of the second network then, on the same samples; empty if there is none."""
+    """Metrics of the layer-dropping baseline on the same samples; empty if no such network meets the limit."""
     architecture: Architecture
     parameters: int
 
@@ -192,9 +191,7 @@ class Compression:
             )
         losses = [evaluate(self.trained, self.build(c), self.choosing)["loss"] for c in mixed]
         ranked = [mixed[index] for index in sorted(range(len(mixed)), key=losses.__getitem__)]
-        self.log(
-            f"{len(drops)} plain drops of layers and {len(mixed)} other networks within {limit:.0%} of the latency"
-        )
+        self.log(f"{len(drops)} networks by layer dropping and {len(mixed)} others within {limit:.0%} of the latency")
         return [*drops, *ranked[: max(self.config.candidates - len(drops), int(not drops))]]
 
     def students(self, candidates: Sequence[Candidate], updates: int) -> list[Student]:

@@ -284,7 +284,7 @@ class _CheckpointSearch:
         settings, model = self.settings, self.evaluation.latency
         workload = self._workload()
         self.compared |= {"workload": workload} if workload else {}
-        limits = {name: settings.limit.get(name, (None,))[0] for name in LIMITS[2:]}
+        limits = {name: settings.limit.get(name, (None,))[0] for name in LIMITS if name != "latency_ms"}
         for_all = cost_limits(self.space, limits, workload=workload)
         latencies = [latency_limit(model, ms) for ms in self._limits_ms(model)] if model else []
         calibration = self.evaluation.calibration

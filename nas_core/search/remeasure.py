@@ -24,7 +24,8 @@ def remeasure(
 ) -> list[dict[str, Any]]:
     """Measure architectures with the settings of a latency model's training data.
 
-    ``latency_ms`` is corrected for clock drift; on another machine than the model's it equals the measured ``raw_ms``.
+    ``latency_ms`` is corrected for drift of the machine's speed; on another machine than the model's it equals the
+    measured ``raw_ms``.
 
     Args:
         task: the supernet's vocabulary sizes or number of classes, compared with those settings.
@@ -50,7 +51,7 @@ def remeasure(
     if not same:
         _log.warning(
             "the latency model comes from another machine or other software versions; measured times are reported"
-            " without correction for clock drift"
+            " without correction for drift of the machine's speed"
         )
     reference = kind.workload(model.space, reference_architecture(model.space), config, timing.device)
     records = []

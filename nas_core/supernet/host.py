@@ -29,7 +29,7 @@ class Supernet:
     space: SearchSpace
     """Search space of the training."""
     task: Mapping[str, Any]
-    """Properties of the data, such as vocabulary sizes, as plain data. They set the latency workload."""
+    """Properties of the training data as JSON types, such as vocabulary sizes; defaults of the latency workload."""
     units: Mapping[str, str] = {}
     """Units of metrics by name, for reports."""
     maximised: Sequence[str] = ()
@@ -112,7 +112,9 @@ class Host(Adapter):
     precisions: Sequence[str] = ("fp32",)
     """Supported values of ``precision`` in :meth:`open`, from :data:`nas_core.precision.PRECISIONS`."""
     takes_uniform: bool = False
-    """True if :meth:`open_trained` has the option ``uniform``: False for sizes of each layer in a space ``auto``."""
+    """True if :meth:`open_trained` accepts ``uniform``; ``uniform=False`` lets layers of a space ``auto`` differ in
+    size.
+    """
 
     def recognises(self, checkpoint: Path) -> bool:
         """Return True if a file looks like a checkpoint of this host. Must be fast and not raise errors."""

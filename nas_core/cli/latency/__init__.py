@@ -115,8 +115,9 @@ def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> 
 
 _COLLECT = """Measure random architectures of a search space. The same command resumes; a larger --samples adds more.
 
-A reference architecture is measured in between to correct for clock drift. With submitit, each job measures a part of
-the architectures on its own machine. The machines must be equal; with cluster=local, jobs run one at a time.
+A reference architecture is measured in between to correct for drift of the machine's speed. With submitit, each job
+measures a part of the architectures on its own machine. The machines must be equal; with cluster=local, jobs run one at
+a time.
 """
 _JOBS = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
 _HELP = "\n\n".join([_COLLECT, workload_help(), _JOBS])

@@ -35,7 +35,7 @@ _FAMILY_COLUMNS = (
 )
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
 _HELP = """Measure random networks of many families, or read latencies that timm published. The same command resumes; a
-larger --networks adds more. A reference network is measured in between to correct for clock drift."""
+larger --networks adds more. A reference network is measured in between to correct for drift of the machine's speed."""
 
 
 def _dataset(

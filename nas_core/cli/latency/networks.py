@@ -80,7 +80,7 @@ def train(
     fitted = _fitted(fitted, learned, seed).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
     typer.echo(Table(_QUALITY, [{"family": name, **asdict(row)} for name, row in quality.items()]).text())
-    typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
+    typer.echo(f"fitted on {len(learned)} networks, evaluated on {len(held_out)} held-out networks")
     if everything:
         judged, spread = fitted.info["held_out"], fitted.relative_spread
         fitted = _fitted(chosen(**changes).on(device), networks, seed)
@@ -215,7 +215,8 @@ def _provenance(model: GraphLatencyModel, device_name: str) -> str:
     where = f" on {device}" if device else ""
     held_out = info.get("held_out")
     error = held_out.get("mape_percent") if isinstance(held_out, Mapping) else None
-    quality = f"held-out MAPE {error:.2f} %" if isinstance(error, int | float) else "spread of its training's residuals"
+    has_error = isinstance(error, int | float)
+    quality = f"held-out MAPE {error:.2f} %" if has_error else "standard deviation from training residuals"
     note = f"; this machine is {device_name}, where times differ" if device and not is_here(device) else ""
     return (
         f"{model.name} model of {info.get('networks', 'unknown')} networks in"

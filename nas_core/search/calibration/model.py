@@ -24,8 +24,7 @@ FALLING = ("loss", "ppl", "perplexity", "error", "nll")
 
 
 def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
-    """Return True if larger values are better, judged by the metric's name (``test_bleu``: True, ``valid_loss``:
-    False).
+    """Return True if the metric's name says that larger values are better (``test_bleu``: True, ``valid_loss``: False).
 
     Raises:
         ConfigError: the name is unknown.

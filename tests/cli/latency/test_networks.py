@@ -65,7 +65,7 @@ def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.safetensors"
     code, out, _ = run(capsys, "train", "--data", networks, "--model", "counts", "--out", path, "--runtime", "torch")
-    assert code == 0 and "fitted on 48 networks, judged on 12" in out
+    assert code == 0 and "fitted on 48 networks, evaluated on 12" in out
     assert all(f"\n{row} " in out for row in ("residual", "chain", "average", "all"))
     fitted = load_latency_model(path, "graph")
     assert fitted.info["runtime"] == "torch" and fitted.info["networks"] == 48 and fitted.relative_spread < 0.05

@@ -42,7 +42,7 @@ def test_the_command_takes_it_with_its_options(
     run = read_run(tmp_path / "run")
     assert run.strategies() == [f"{NAME} (seed 0)"] and len(run.evaluations) == 20
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
-    assert (settings["steps"], settings["neighbours"], settings["reach"]) == (3, 5, 0.1)
+    assert (settings["steps"], settings["neighbours"], settings["mutation_prob"]) == (3, 5, 0.1)
     assert main(["search", "--help"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert f"Strategy {NAME}, {HillClimbing.purpose}" in output
