@@ -156,8 +156,8 @@ class Distilled:
                     )
                 if self.options.distill_weight == 1 and _untrained(student.args):
                     raise ConfigError(
-                        "with --teacher largest and --distill-weight 1, most subnets learn only from an untrained network;"
-                        " give a smaller --distill-weight, or trained weights with --finetune-from-model"
+                        "with --teacher largest and --distill-weight 1, most subnets learn only from an untrained"
+                        " network; give a smaller --distill-weight, or trained weights with --finetune-from-model"
                     )
                 return None
             if self.teacher is None:
