@@ -89,7 +89,7 @@ def test_a_field_is_an_option() -> None:
     assert options["how"].described == "In which way; one of fast, slow (default: fast)"
     assert options["data"].default is MISSING and options["out"].kind is Path
     assert options["betas"].many and options["part"].grouped and options["more"].grouped
-    assert flag_of("per_ranking") == "--per-ranking"
+    assert flag_of("per_round") == "--per-round"
 
 
 def test_a_command_line_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:

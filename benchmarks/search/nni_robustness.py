@@ -43,7 +43,7 @@ COMPARED = ("journal.jsonl", "pareto.csv")
 ROOT = Path(__file__).parents[2]
 STRATEGIES: Mapping[str, dict[str, Any]] = {
     "evolution": {"iterations": 3, "population": 12, "parents": 4},
-    "ranknas": {"samples": 8, "rankings": 4, "per_ranking": 4},
+    "ranknas": {"samples": 8, "rounds": 4, "per_round": 4},
 }
 COMMON = {"space": "hat_small", "seed": 1}
 

@@ -38,7 +38,7 @@ def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:
 
 def _ranknas(table: Table, seed: int) -> optuna.samplers.BaseSampler:
     return RankNASSampler(
-        table.space, table.limits, seed=seed, samples=20, rankings=400, per_ranking=10, candidates=1000,
+        table.space, table.limits, seed=seed, samples=20, rounds=400, per_round=10, candidates=1000,
         generations=3, parents=50, children=100,
     )  # fmt: skip
 

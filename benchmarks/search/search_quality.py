@@ -41,7 +41,7 @@ from nas_core.supernet.host import open_supernet
 RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
 AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
 Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
-RANKNAS = RankNASConfig(ranker="boosted", samples=60, rankings=12, per_ranking=20, keep_genes=5)
+RANKNAS = RankNASConfig(ranker="boosted", samples=60, rounds=12, per_round=20, keep_genes=5)
 """Settings of the published rows."""
 
 EVOLUTION = "hat evolution"

@@ -78,7 +78,7 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
         seed=1,
     ),
     "ranknas": lambda: RankNAS(
-        SPACE, _limit(), RankNASConfig(samples=60, rankings=6, per_ranking=15, candidates=300, generations=4), seed=1
+        SPACE, _limit(), RankNASConfig(samples=60, rounds=6, per_round=15, candidates=300, generations=4), seed=1
     ),
     "multi-objective": lambda: MultiObjectiveEvolution(
         SPACE, _limit(), MultiObjectiveConfig(iterations=10, population=40), seed=1

@@ -193,14 +193,14 @@ class TPE:
 
 def ranknas(table: Table, seed: int, ranker: str = "gaussian-process") -> RankNAS:
     config = RankNASConfig(
-        samples=10 if ranker == "gaussian-process" else 20, rankings=400, per_ranking=5, candidates=1000,
+        samples=10 if ranker == "gaussian-process" else 20, rounds=400, per_round=5, candidates=1000,
         generations=3, parents=50, children=100, ranker=ranker,
     )  # fmt: skip
     return RankNAS(table.space, table.limits, config, seed=seed)
 
 
 def one_by_one(table: Table, seed: int) -> RankNAS:
-    return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rankings=400, per_ranking=1), seed=seed)
+    return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rounds=400, per_round=1), seed=seed)
 
 
 LOOP, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
@@ -278,7 +278,7 @@ class UnderLimits:
             return table.latency_ms[table.cells(rows)]
 
         limits = [Constraint("latency_ms", float(limit), latency) for limit in np.quantile(table.latency_ms, QUANTILES)]
-        config = RankNASConfig(samples=4, per_ranking=1)
+        config = RankNASConfig(samples=4, per_round=1)
         self.searches = [RankNAS(table.space, limit, config, seed=seed) for limit in limits]
         self.turn = 0
 

@@ -21,7 +21,7 @@ from nas_core.space.labels import architecture_of
 
 STRATEGIES: dict[str, dict[str, Any]] = {
     "evolution": {"iterations": 10, "population": 20, "parents": 10},
-    "ranknas": {"samples": 20, "rankings": 4, "per_ranking": 10},
+    "ranknas": {"samples": 20, "rounds": 4, "per_round": 10},
     "multi-objective": {"iterations": 4, "population": 15},
     "random": {},
 }

@@ -81,9 +81,9 @@ def test_a_search_by_nn_former_ends_in_measured_finalists(
         "--set",
         "samples=12",
         "--set",
-        "rankings=1",
+        "rounds=1",
         "--set",
-        "per_ranking=4",
+        "per_round=4",
         "--finalists",
         3,
     ]

@@ -18,7 +18,7 @@ from tests.toys import ToySupernet
 
 
 def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    small = ["--set", "samples=20", "--set", "rankings=2", "--set", "per_ranking=5"]
+    small = ["--set", "samples=20", "--set", "rounds=2", "--set", "per_round=5"]
     assert run("--strategy", "ranknas", *small, limits=False) == 0
     assert len(supernet.evaluated) == 20 + 2 * 5
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]

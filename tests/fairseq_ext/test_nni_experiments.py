@@ -28,7 +28,7 @@ BIN = Path(sys.executable).parent
 TRIALS = 4
 SMALL: Mapping[str, dict[str, Any]] = {
     "evolution": {"iterations": 3, "population": 5, "parents": 2},
-    "ranknas": {"samples": 4, "rankings": 2, "per_ranking": 2},
+    "ranknas": {"samples": 4, "rounds": 2, "per_round": 2},
 }
 
 pytestmark = [

@@ -56,7 +56,7 @@ def test_no_repeats_and_nothing_outside_the_limits_until_nothing_is_left(make) -
     options = (
         SMALL
         if make is HATEvolutionSampler
-        else {"samples": 8, "rankings": 1, "per_ranking": 4, "candidates": 50, "generations": 1}
+        else {"samples": 8, "rounds": 1, "per_round": 4, "candidates": 50, "generations": 1}
     )
     study = optuna.create_study(sampler=make(SPACE, limit(30.0), **options))
     study.optimize(objective, n_trials=200)
@@ -116,7 +116,7 @@ def test_trials_from_before_are_learned_from_and_not_repeated() -> None:
         parameters = parameters_of(SPACE, architecture)
         chosen = {name: distributions[name] for name in parameters}
         study.add_trial(optuna.create_trial(params=parameters, distributions=chosen, value=quality(architecture)))
-    study.sampler = RankNASSampler(SPACE, samples=3, rankings=3, per_ranking=3)
+    study.sampler = RankNASSampler(SPACE, samples=3, rounds=3, per_round=3)
     study.enqueue_trial(parameters_of(SPACE, SPACE.largest()))
     study.optimize(objective, n_trials=10)
     suggested = architectures(study)

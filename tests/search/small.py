@@ -34,7 +34,7 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "ranknas": lambda value: RankNAS(
         SPACE,
         [limit(value)],
-        RankNASConfig(samples=20, rankings=2, per_ranking=6, candidates=50, generations=2),
+        RankNASConfig(samples=20, rounds=2, per_round=6, candidates=50, generations=2),
         seed=1,
     ),
     "hypervolume": lambda value: HypervolumeSearch(

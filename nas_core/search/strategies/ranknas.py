@@ -5,7 +5,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 
 - The importance of a gene is |Kendall's tau| with the metric and with each limited metric. Unimportant genes get the
   most frequent options of the best-ranked random architectures.
-- The ranking is learned ``rankings`` times, each time from all evaluations.
+- The ranking is learned ``rounds`` times, each time from all evaluations.
 - By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
   :data:`~nas_core.search.strategies.proposals.ENUMERATED` architectures it scores all feasible ones.
 """
@@ -46,8 +46,8 @@ RANKERS = ("gaussian-process", "boosted")
 
 _RANGES = {
     "samples": Range(2),
-    "rankings": Range(1),
-    "per_ranking": Range(1),
+    "rounds": Range(1),
+    "per_round": Range(1),
     "keep_genes": Range(0),
     "candidates": Range(10),
     "generations": Range(0),
@@ -63,10 +63,10 @@ class RankNASConfig:
 
     samples: int = 10
     """Number of random architectures for the first ranking."""
-    rankings: int = 58
-    """Number of rankings, each learned from all evaluations."""
-    per_ranking: int = 5
-    """Architectures that are evaluated after each ranking."""
+    rounds: int = 58
+    """Number of rounds; each learns a ranking from all evaluations."""
+    per_round: int = 5
+    """Architectures that are evaluated in each round."""
     keep_genes: int = 0
     """Number of most important genes to search for the minimised and for each limited metric, the others are fixed; 0
     searches all."""
@@ -95,7 +95,7 @@ class RankNAS(Strategy):
     name: ClassVar[str] = "ranknas"
     purpose: ClassVar[str] = "RankNAS: the best architecture under limits, by few evaluations"
     config_class: ClassVar[type[Any]] = RankNASConfig
-    budget_formula: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
+    budget_formula: ClassVar[str] = "{samples} + {rounds} x {per_round}"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -106,14 +106,14 @@ class RankNAS(Strategy):
 
     @property
     def budget(self) -> int:
-        return self.config.samples + self.config.rankings * self.config.per_ranking
+        return self.config.samples + self.config.rounds * self.config.per_round
 
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
-        """Return as many rankings as possible after the default number of samples."""
+        """Return as many rounds as possible after the default number of samples."""
         rest = max(1, evaluations - RankNASConfig.samples)
-        per_ranking = min(RankNASConfig.per_ranking, rest)
-        return {"samples": evaluations - rest, "per_ranking": per_ranking, "rankings": rest // per_ranking}
+        per_round = min(RankNASConfig.per_round, rest)
+        return {"samples": evaluations - rest, "per_round": per_round, "rounds": rest // per_round}
 
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
@@ -134,11 +134,11 @@ class RankNAS(Strategy):
     def _propose(self) -> Rows | None:
         if self.generation == 0:
             return self.proposals.initial(self.rng, self.config.samples, set())
-        if self.generation > self.config.rankings:
+        if self.generation > self.config.rounds:
             return None
         rows, values = self._evaluated()
         if len(np.unique(values)) < 2:  # too few results to fit
-            return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
+            return self.proposals.initial(self.rng, self.config.per_round, set(self._members))
         self._ranker.fit(rows, values)
         rough = fast_proposals(self.proposals, rows)
         return self._best_ranked(self._pruning(rows, values, rough), rough)
@@ -169,7 +169,7 @@ class RankNAS(Strategy):
         return pruned
 
     def _best_ranked(self, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        ranker, count, evaluated = self._ranker, self.config.per_ranking, set(self._members) | set(self._scores)
+        ranker, count, evaluated = self._ranker, self.config.per_round, set(self._members) | set(self._scores)
         whole = self.proposals.whole
         if isinstance(ranker, GaussianProcessRanker) and len(whole) and not self._prunes:
             best_first = np.argsort(ranker.score(whole), kind="stable")
@@ -196,7 +196,7 @@ class RankNAS(Strategy):
             return self._rows(sorted(scores, key=lambda key: (scores[key], key)))
 
         start = rough.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
-        rank(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
+        rank(start if len(start) else self.proposals.initial(rng, config.per_round, set()))
         rank(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
             parents = best_first()[: config.parents]

@@ -83,7 +83,7 @@ def test_measured_fitted_searched_and_reported(
     small = (
         "--finalists",
         2,
-        *(w for s in ("samples=8", "rankings=1", "per_ranking=2") for w in ("--set", s)),
+        *(w for s in ("samples=8", "rounds=1", "per_round=2") for w in ("--set", s)),
     )
     assert "measured (ms)" in run(*search, "--out", out, "--strategy", "ranknas", *small)
     finalist = json.loads((out / "finalists.json").read_text())["finalists"][0]

@@ -29,8 +29,8 @@ def evolution(**changes: Any) -> SearchTuner:
 def ranknas(**changes: Any) -> SearchTuner:
     settings: dict[str, Any] = {
         "samples": 12,
-        "rankings": 2,
-        "per_ranking": 6,
+        "rounds": 2,
+        "per_round": 6,
         "candidates": 50,
         "generations": 2,
         "children": 10,

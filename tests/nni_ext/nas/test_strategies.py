@@ -19,7 +19,7 @@ from nni_ext import SearchStrategy, as_model_space
 
 HAT = {"iterations": 6, "population": 12, "parents": 4}
 RANK: dict[str, Any] = {
-    "samples": 12, "rankings": 3, "per_ranking": 8, "candidates": 100, "generations": 2, "parents": 10, "children": 20,
+    "samples": 12, "rounds": 3, "per_round": 8, "candidates": 100, "generations": 2, "parents": 10, "children": 20,
 }  # fmt: skip
 WORTH = {"none": 0, "skip_connect": 2, "conv_1x1": 3, "conv_3x3": 4, "avg_pool_3x3": 1}
 

@@ -11,7 +11,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "evolution": {"iterations": 8, "population": 50, "parents": 10},
     "random": {"evaluations": 260, "batch": 50},
     "ranknas": {
-        "samples": 80, "rankings": 4, "per_ranking": 20, "candidates": 200, "generations": 3, "parents": 20,
+        "samples": 80, "rounds": 4, "per_round": 20, "candidates": 200, "generations": 3, "parents": 20,
         "children": 40,
     },
     "hypervolume": {"evaluations": 220, "samples": 60, "per_round": 20, "candidates": 200},

@@ -22,7 +22,7 @@ from nas_core.search.strategies.ranker import BoostedRanker, Ranker, pairwise_gr
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import SPACE, TINY, drive, limit, quality, size
 
-SMALL = RankNASConfig(samples=80, rankings=4, per_ranking=20, candidates=200, generations=3, parents=20, children=40)
+SMALL = RankNASConfig(samples=80, rounds=4, per_round=20, candidates=200, generations=3, parents=20, children=40)
 
 
 def test_pairwise_gradients_are_those_of_the_loss() -> None:
@@ -132,7 +132,7 @@ def test_a_small_space_is_scored_as_a_whole() -> None:
     """Within the limit nothing is left out, and the best of all is found in few evaluations."""
     rows = np.unique(TINY.sample_rows(np.random.default_rng(0), 500), axis=0)
     bound = limit(45.0, TINY)
-    strategy = RankNAS(TINY, [bound], RankNASConfig(samples=4, rankings=9, per_ranking=2), seed=0)
+    strategy = RankNAS(TINY, [bound], RankNASConfig(samples=4, rounds=9, per_round=2), seed=0)
     losses = {}
     while architectures := strategy.ask(1):
         losses[architectures[0]] = -float(size(TINY, TINY.rows(architectures))[0]) % 17
@@ -163,7 +163,7 @@ def test_few_evaluations_reach_what_evolution_needs_many_for() -> None:
 
 
 def test_genes_that_do_not_matter_are_fixed() -> None:
-    config = RankNASConfig(samples=100, rankings=1, per_ranking=10, keep_genes=2)
+    config = RankNASConfig(samples=100, rounds=1, per_round=10, keep_genes=2)
     strategy = RankNAS(SPACE, [], config, seed=0)
     drive(strategy, 100)
     proposed = strategy.ask(10)
@@ -194,7 +194,7 @@ def after_a_ranking(config: RankNASConfig, constraints: Sequence[Constraint]) ->
 
 def test_genes_that_matter_to_a_limit_stay_free() -> None:
     """The loss asks for depth alone and the limit for width: without the limit, width is no longer searched."""
-    config = RankNASConfig(samples=60, rankings=2, per_ranking=20, keep_genes=1, candidates=300, generations=3)
+    config = RankNASConfig(samples=60, rounds=2, per_round=20, keep_genes=1, candidates=300, generations=3)
     loose = Constraint("latency_ms", 1e6, width_alone)
     with_limit, loss = after_a_ranking(config, [loose]), after_a_ranking(config, [])
     assert next(iter(with_limit.importance["loss"])) == "decoder.layers"

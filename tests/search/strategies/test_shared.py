@@ -26,7 +26,7 @@ MADE: dict[str, Callable[[], Strategy]] = {
     "ranknas": lambda: RankNAS(
         SPACE,
         limit(3000.0),
-        RankNASConfig(samples=12, rankings=2, per_ranking=5, candidates=50, generations=1, parents=10, children=10),
+        RankNASConfig(samples=12, rounds=2, per_round=5, candidates=50, generations=1, parents=10, children=10),
     ),
     "random": lambda: RandomSearch(SPACE, limit(3000.0), RandomConfig(evaluations=25, batch=8)),
 }
