@@ -87,7 +87,7 @@ class TrainedModel:
         data: str | None = None,
         space: str = "auto",
         attention: Sequence[str] = ("softmax",),
-        calibrate: int = 0,
+        calibration_batches: int = 0,
         device: str = "cpu",
         uniform: bool = True,
     ) -> None:
@@ -105,7 +105,7 @@ class TrainedModel:
         self.net = ElasticModel(model, self.space).to(self.device).eval()
         self.head = head_of(model)
         self.metric = "accuracy" if self.head else "agreement"
-        if calibrate:
+        if calibration_batches:
             self.calibration(1)
 
     def _space(self, spec: str, genes: dict[str, int], uniform: bool) -> SearchSpace:

@@ -235,11 +235,11 @@ class TimmHost(Host):
         data: str | None = None,
         space: str = "auto",
         attention: Sequence[str] = (),
-        calibrate: int = 0,
+        calibration_batches: int = 0,
         device: str = "cpu",
     ) -> TrainedViT:
         trained = TrainedViT(read_source(Path(checkpoint)), space, attention, data, device)
-        if calibrate:
+        if calibration_batches:
             trained.calibration(1)
         return trained
 

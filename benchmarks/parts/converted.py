@@ -57,10 +57,10 @@ class ConvertedRuns(Runs):
         """Return the converted supernet; its search space is in a ``.yml`` file of the same name."""
         name = f"converted-{variant.importance}"
         path = self.work / f"{name}.pt"
-        calibrate = () if variant.importance == "none" else ("--calibrate", 16)
+        calibration_batches = () if variant.importance == "none" else ("--calibration-batches", 16)
         self.run(
             name, "nas-ext", "elastic", "--checkpoint", self.trained(), "--out", path, "--space-out",
-            path.with_suffix(".yml"), "--importance", variant.importance, *calibrate, *options,
+            path.with_suffix(".yml"), "--importance", variant.importance, *calibration_batches, *options,
         )  # fmt: skip
         return path
 

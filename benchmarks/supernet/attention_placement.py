@@ -52,7 +52,7 @@ class Job(TranslationRuns):
     """Number of updates of the trained model."""
     tuning: int
     """Number of updates of the supernet."""
-    calibrate: int
+    calibration_batches: int
     fit: int
     sequences: int
     """Number of validation sequences."""
@@ -97,8 +97,8 @@ class Job(TranslationRuns):
         path = self.work / f"converted-{fit}.pt"
         self.run(
             f"converted-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
-            "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibrate",
-            self.calibrate, "--fit", fit, "--space-out", path.with_suffix(".yml"),
+            "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibration-batches",
+            self.calibration_batches, "--fit", fit, "--space-out", path.with_suffix(".yml"),
         )  # fmt: skip
         return path
 
@@ -265,7 +265,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--context", type=int, default=8192)
     parser.add_argument("--updates", type=int, default=1200)
     parser.add_argument("--tuning", type=int, default=60)
-    parser.add_argument("--calibrate", type=int, default=10)
+    parser.add_argument("--calibration-batches", type=int, default=10)
     parser.add_argument("--fit", type=int, default=150)
     parser.add_argument("--sequences", type=int, default=12)
     parser.add_argument("--threads", type=int, default=1)
@@ -276,7 +276,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     job = Job(
         args.work, args.threads, args.work / "bin", args.text, args.layers, args.width, args.length, args.context,
-        args.updates, args.tuning, args.calibrate, args.fit, args.sequences,
+        args.updates, args.tuning, args.calibration_batches, args.fit, args.sequences,
     )  # fmt: skip
     write_result(args.out, report(job), command(__file__, argv))
 

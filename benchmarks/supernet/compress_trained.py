@@ -356,7 +356,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=10, help="of the trained network")
     parser.add_argument("--updates", type=int, default=300, help="of each method")
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--calibrate", type=int, default=8, help="batches for importance, layer order and repair")
+    parser.add_argument(
+        "--calibration-batches", type=int, default=8, help="batches for importance, layer order and repair"
+    )
     parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
     parser.add_argument("--methods", nargs="*", default=[], help="default: all")
     parser.add_argument("--seeds", type=int, default=3)
@@ -368,7 +370,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     torch.set_num_threads(args.threads)
     config = CompressConfig(
-        updates=args.updates, batch_size=args.batch, calibrate=args.calibrate,
+        updates=args.updates, batch_size=args.batch, calibration_batches=args.calibration_batches,
         latency_batch=8 if args.task == "image" else 1,
     )  # fmt: skip
     job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, config)

@@ -82,7 +82,7 @@ class Request:
     """Name or file of a search space, or ``auto``; see :func:`nas_core.supernet.elastic.space_spec.space_for`."""
     attention: tuple[str, ...] = ("softmax",)
     """Kinds of attention to choose from in each layer, including softmax."""
-    calibrate: int = 0
+    calibration_batches: int = 0
     """Number of calibration batches; 0: no data is needed."""
     device: str = "cpu"
 

@@ -35,7 +35,7 @@ def command(
 
     share, latency_ms = parse_limit(limit)
     config = CompressConfig(**settings)
-    trained = open_trained(checkpoint, data=data, calibrate=config.calibrate, device=config.device)
+    trained = open_trained(checkpoint, data=data, calibration_batches=config.calibration_batches, device=config.device)
     done = compress(trained, out, share=share, latency_ms=latency_ms, config=config, log=typer.echo)
     metric = trained.metric
     columns = [

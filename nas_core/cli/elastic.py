@@ -35,10 +35,10 @@ def command(
         str | None,
         typer.Option(
             help="Criterion that sorts heads, hidden units and channels: activation, weight or none;"
-            " default: activation with --calibrate, otherwise weight."
+            " default: activation with --calibration-batches, otherwise weight."
         ),
     ] = None,
-    calibrate: Annotated[int, typer.Option(help="Number of data batches for importance.")] = 0,
+    calibration_batches: Annotated[int, typer.Option(help="Number of data batches for importance.")] = 0,
     attention: Annotated[
         str, typer.Option(help="Kinds of attention in the search space, such as softmax,linear.")
     ] = "softmax",
@@ -46,8 +46,8 @@ def command(
         int | None,
         typer.Option(
             min=0,
-            help="Number of updates that fit other kinds of attention to the trained one, on the --calibrate batches;"
-            " 0 copies the weights.",
+            help="Number of updates that fit other kinds of attention to the trained one, on the calibration batches; 0"
+            " copies the weights.",
         ),
     ] = None,
     space_out: Annotated[
@@ -69,11 +69,11 @@ def command(
     from nas_core.supernet.elastic.space_spec import check_kinds
     from nas_core.supernet.host import open_trained
 
-    by = importance or ("activation" if calibrate else "weight")
+    by = importance or ("activation" if calibration_batches else "weight")
     kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit
-    check_settings(by, calibrate, fit_steps if len(kinds) > 1 else 0)
+    check_settings(by, calibration_batches, fit_steps if len(kinds) > 1 else 0)
     if space_out and real_path(space_out) == real_path(out):
         raise ConfigError(f"--out and --space-out are both {out}; give different files")
     check_output(out, "--out")
@@ -82,9 +82,15 @@ def command(
     start = time.perf_counter()
     options = {} if uniform is None else {"uniform": uniform}
     trained = open_trained(
-        checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device, **options
+        checkpoint,
+        data=data,
+        space=space,
+        attention=kinds,
+        calibration_batches=calibration_batches,
+        device=device,
+        **options,
     )
-    done = convert(trained, out, importance_by=by, calibrate=calibrate, fit_steps=fit_steps)
+    done = convert(trained, out, importance_by=by, calibration_batches=calibration_batches, fit_steps=fit_steps)
     seconds = time.perf_counter() - start
     if space_out:
         save_space(trained.space, space_out)

@@ -56,7 +56,7 @@ class CompressConfig:
     """Weight of the loss between the layers' outputs and the trained network's."""
     importance: str = "activation"
     """Criterion by which heads, hidden units and channels are kept: activation, weight or none."""
-    calibrate: int = 8
+    calibration_batches: int = 8
     """Number of training batches for importance, order of layers and repair."""
     repair: bool = True
     """Before training, refit layers by least squares to compensate for removed parts."""
@@ -80,8 +80,8 @@ class CompressConfig:
             ranges={
                 "updates": Range(1), "batch_size": Range(1), "lr": above, "weight_decay": Range(0), "clip_norm": above,
                 "distill_weight": share, "distill_temperature": above, "distill_hidden": Range(0),
-                "calibrate": Range(1), "candidates": Range(1), "valid_samples": Range(2), "latency_batch": Range(1),
-                "threads": Range(1), "seed": SEEDS,
+                "calibration_batches": Range(1), "candidates": Range(1), "valid_samples": Range(2),
+                "latency_batch": Range(1), "threads": Range(1), "seed": SEEDS,
             },
         )  # fmt: skip
         if self.importance not in CRITERIA:
@@ -124,7 +124,7 @@ class Compression:
         clock = "cpu" if config.device == "cpu" and config.threads == 1 else "wall"
         self.timing = TimingConfig(clock=clock, threads=config.threads, device=config.device)
         held_out = list(trained.held_out(config.valid_samples))
-        self.calibration = trained.calibration(config.calibrate)
+        self.calibration = trained.calibration(config.calibration_batches)
         check_difference(trained, trained.net)
         self.choosing, self.reported = held_out[::2], held_out[1::2]
         net, largest = trained.net, trained.space.largest()

@@ -141,7 +141,7 @@ class Host(Adapter):
 
         Args:
             options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (types of each layer),
-                ``calibrate`` (number of batches) and ``device``.
+                ``calibration_batches`` (number of batches) and ``device``.
 
         Raises:
             CheckpointError, ConfigError: the file is damaged, or conversion does not support the network.

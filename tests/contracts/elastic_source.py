@@ -43,7 +43,7 @@ class ElasticSourceContract:
         return open_supernet(path, data=self.data)
 
     def open(self, checkpoint: Path, **options: Any) -> Trained:
-        return open_trained(checkpoint, **{"data": self.data, "calibrate": 2, **options})
+        return open_trained(checkpoint, **{"data": self.data, "calibration_batches": 2, **options})
 
     @pytest.fixture
     def trained(self, checkpoint: Path) -> Trained:
@@ -52,7 +52,7 @@ class ElasticSourceContract:
     @pytest.fixture
     def supernet(self, trained: Trained, tmp_path: Path) -> Supernet:
         """Sorted by importance, layers included."""
-        convert(trained, tmp_path / "supernet.pt", importance_by="activation", calibrate=2)
+        convert(trained, tmp_path / "supernet.pt", importance_by="activation", calibration_batches=2)
         return open_supernet(tmp_path / "supernet.pt", data=self.data)
 
     def test_the_largest_network_is_the_trained_one(self, trained: Trained) -> None:

@@ -52,7 +52,7 @@ def decoder(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("decoder")
     trained = open_trained(save("LlamaForCausalLM", folder / "trained", num_key_value_heads=2), data=str(texts))
-    convert(trained, folder / "family", importance_by="activation", calibrate=1)
+    convert(trained, folder / "family", importance_by="activation", calibration_batches=1)
     return folder / "family"
 
 
@@ -63,5 +63,10 @@ def family(bert: Path, texts: Path, tmp_path_factory: pytest.TempPathFactory) ->
     from nas_core.supernet.host import open_trained
 
     folder = tmp_path_factory.mktemp("family") / "family"
-    convert(open_trained(bert, data=str(texts), calibrate=1), folder, importance_by="activation", calibrate=1)
+    convert(
+        open_trained(bert, data=str(texts), calibration_batches=1),
+        folder,
+        importance_by="activation",
+        calibration_batches=1,
+    )
     return folder

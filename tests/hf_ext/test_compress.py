@@ -16,7 +16,18 @@ from nas_core.compression.training import evaluate
 from nas_core.supernet.host import open_trained
 from tests.hf_ext.tiny import save
 
-SETTINGS = ["--batch-size", "8", "--calibrate", "2", "--candidates", "4", "--valid-samples", "12", "--updates", "60"]
+SETTINGS = [
+    "--batch-size",
+    "8",
+    "--calibration-batches",
+    "2",
+    "--candidates",
+    "4",
+    "--valid-samples",
+    "12",
+    "--updates",
+    "60",
+]
 MODELS = {
     "BertModel": "AutoModel",
     "BertForMaskedLM": "AutoModelForMaskedLM",

@@ -59,8 +59,10 @@ def test_the_largest_subnet_is_the_trained_model(name: str, texts: Path, tmp_pat
     from tests.hf_ext.tiny import save
 
     trained = save(name, tmp_path / "trained", **MODELS[name])
-    opened = open_trained(trained, data=str(texts), calibrate=1)
-    assert convert(opened, tmp_path / "family", importance_by="activation", calibrate=1).difference <= TOLERANCE
+    opened = open_trained(trained, data=str(texts), calibration_batches=1)
+    assert (
+        convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1).difference <= TOLERANCE
+    )
     supernet = open_supernet(tmp_path / "family")
     supernet.extract(supernet.space.largest(), tmp_path / "largest")
     kind = getattr(transformers, name)
@@ -109,8 +111,8 @@ def test_the_most_important_units_are_kept(bert: Path, texts: Path, tmp_path: Pa
     model.save_pretrained(tmp_path / "trained")
     for file in ("vocab.txt", "tokenizer_config.json"):
         (tmp_path / "trained" / file).write_bytes((bert / file).read_bytes())
-    trained = open_trained(tmp_path / "trained", data=str(texts), space="auto:ffn_dim", calibrate=1)
-    convert(trained, tmp_path / "family", importance_by="activation", calibrate=1)
+    trained = open_trained(tmp_path / "trained", data=str(texts), space="auto:ffn_dim", calibration_batches=1)
+    convert(trained, tmp_path / "family", importance_by="activation", calibration_batches=1)
     supernet = open_supernet(tmp_path / "family")
     half = supernet.evaluate(genes(supernet, ffn_dim=24))
     assert half["spearman"] == pytest.approx(1, abs=1e-4)

@@ -53,8 +53,8 @@ def test_heads_leave_with_their_keys_and_values(texts: Path, tmp_path: Path) -> 
         for layer in network.model.layers:
             layer.self_attn.o_proj.weight[:, :16] = 0
     network.save_pretrained(trained)
-    opened = open_trained(trained, data=str(texts), space="auto:kv_heads", calibrate=1)
-    convert(opened, tmp_path / "family", importance_by="activation", calibrate=1)
+    opened = open_trained(trained, data=str(texts), space="auto:kv_heads", calibration_batches=1)
+    convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1)
     supernet = open_supernet(tmp_path / "family")
     losses = [supernet.evaluate(genes(supernet, kv_heads=groups))["loss"] for groups in (2, 1)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)

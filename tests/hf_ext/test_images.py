@@ -40,8 +40,10 @@ def test_the_largest_network_is_the_trained_one_and_a_subnet_is_plain(name: str,
     from transformers import AutoModelForImageClassification
 
     trained = save(f"{name}ForImageClassification", tmp_path / "trained", **SETTINGS)
-    opened = open_trained(trained, data=str(images), calibrate=1)
-    assert convert(opened, tmp_path / "family", importance_by="activation", calibrate=1).difference <= TOLERANCE
+    opened = open_trained(trained, data=str(images), calibration_batches=1)
+    assert (
+        convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1).difference <= TOLERANCE
+    )
     supernet: Any = open_supernet(tmp_path / "family")
     assert kind_of(supernet.space).name == "image" and supernet.task["classes"] == 2
     pixels = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
@@ -90,20 +92,20 @@ def test_accuracy_and_training(images: Path, tmp_path: Path) -> None:
 def test_wrong_images_and_models(images: Path, tmp_path: Path) -> None:
     trained = save("ViTForImageClassification", tmp_path / "trained", **{**SETTINGS, "num_labels": 3})
     with pytest.raises(DataError):  # two folders, three classes
-        open_trained(trained, data=str(images), calibrate=1)
+        open_trained(trained, data=str(images), calibration_batches=1)
     with pytest.raises(DataError):
-        open_trained(trained, data=str(tmp_path), calibrate=1)
+        open_trained(trained, data=str(tmp_path), calibration_batches=1)
     (images / "train" / "dark" / "0.png").rename(tmp_path / "0.png")
     (images / "train" / "dark" / "0.png").write_bytes(b"no image")
     usual = save("ViTForImageClassification", tmp_path / "usual", **SETTINGS)
     try:
         with pytest.raises(DataError):
-            open_trained(usual, data=str(images), calibrate=1)
+            open_trained(usual, data=str(images), calibration_batches=1)
     finally:
         (tmp_path / "0.png").rename(images / "train" / "dark" / "0.png")
     (usual / "preprocessor_config.json").unlink()
     with pytest.raises(CheckpointError):
-        open_trained(usual, data=str(images), calibrate=1)
+        open_trained(usual, data=str(images), calibration_batches=1)
     with pytest.raises(CheckpointError):  # a size for each side
         open_trained(save("ViTForImageClassification", tmp_path / "sides", **{**SETTINGS, "image_size": [16, 16]}))
     with pytest.raises(CheckpointError):  # no classifier

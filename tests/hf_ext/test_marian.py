@@ -48,8 +48,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def marian(trained: Path, pairs: Path) -> Path:
     """A supernet with sorted channels and an order of layers."""
-    opened = open_trained(trained, data=str(pairs), calibrate=1)
-    convert(opened, trained.parent / "family", importance_by="activation", calibrate=1)
+    opened = open_trained(trained, data=str(pairs), calibration_batches=1)
+    convert(opened, trained.parent / "family", importance_by="activation", calibration_batches=1)
     return trained.parent / "family"
 
 
@@ -83,8 +83,10 @@ def assert_equal_logits(before: Any, after: Any) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_largest_subnet_is_the_trained_model(form: str, pairs: Path, tmp_path: Path) -> None:
     trained = biased(save("MarianMTModel", tmp_path / "trained", **FORMS[form]))
-    opened = open_trained(trained, data=str(pairs), calibrate=1)
-    assert convert(opened, tmp_path / "family", importance_by="activation", calibrate=1).difference <= TOLERANCE
+    opened = open_trained(trained, data=str(pairs), calibration_batches=1)
+    assert (
+        convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1).difference <= TOLERANCE
+    )
     supernet = open_supernet(tmp_path / "family")
     supernet.extract(supernet.space.largest(), tmp_path / "largest")
     before, after = loaded(trained), loaded(tmp_path / "largest")
@@ -122,8 +124,8 @@ def test_units_without_effect_leave_first_on_both_sides(pairs: Path, tmp_path: P
         for layer in (*network.model.encoder.layers, *network.model.decoder.layers):
             layer.fc2.weight[:, ::2] = 0
     network.save_pretrained(trained)
-    opened = open_trained(trained, data=str(pairs), space="auto:ffn_dim", calibrate=1)
-    convert(opened, tmp_path / "family", importance_by="activation", calibrate=1)
+    opened = open_trained(trained, data=str(pairs), space="auto:ffn_dim", calibration_batches=1)
+    convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1)
     supernet = open_supernet(tmp_path / "family")
     sizes = ({}, {"encoder.ffn_dim": 24, "decoder.ffn_dim": 20}, {"encoder.ffn_dim": 12, "decoder.ffn_dim": 8})
     losses = [supernet.evaluate(genes(supernet, **changes))["loss"] for changes in sizes]
@@ -293,5 +295,5 @@ def test_wrong_folders(case: str, trained: Path, pairs: Path, tmp_path: Path) ->
     folder, data = (Path(shutil.copytree(place, tmp_path / place.name)) for place in (trained, pairs))
     change(folder, data)
     with pytest.raises(error) as raised:
-        open_trained(folder, data=str(data), calibrate=1)
+        open_trained(folder, data=str(data), calibration_batches=1)
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 400

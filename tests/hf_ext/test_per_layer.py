@@ -90,8 +90,8 @@ def families(name: str, folder: Path, texts: Path) -> Any:
     if "num_channels" in settings:
         convert(open_trained(trained, uniform=False), folder / "family")
     else:
-        opened = open_trained(trained, data=str(texts), calibrate=1, uniform=False)
-        convert(opened, folder / "family", importance_by="activation", calibrate=1)
+        opened = open_trained(trained, data=str(texts), calibration_batches=1, uniform=False)
+        convert(opened, folder / "family", importance_by="activation", calibration_batches=1)
     return open_supernet(folder / "family")
 
 

@@ -90,11 +90,15 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "quantized weights": (config(quantization_config={"quant_method": "gptq", "bits": 4}), {}, CheckpointError),
     "a type of no kind": (config(model_type=["bert"]), {}, CheckpointError),
     "remote code": (remote, {}, CheckpointError),
-    "a tokenizer of remote code": (tokenizer_code, {"calibrate": 1}, CheckpointError),
-    "an empty vocabulary": (lambda folder: (folder / "vocab.txt").write_text(""), {"calibrate": 1}, CheckpointError),
+    "a tokenizer of remote code": (tokenizer_code, {"calibration_batches": 1}, CheckpointError),
+    "an empty vocabulary": (
+        lambda folder: (folder / "vocab.txt").write_text(""),
+        {"calibration_batches": 1},
+        CheckpointError,
+    ),
     "a damaged tokenizer": (
         lambda folder: (folder / "tokenizer.json").write_text("{"),
-        {"calibrate": 1},
+        {"calibration_batches": 1},
         CheckpointError,
     ),
     "another type": (config(model_type="t5"), {}, CheckpointError),
@@ -105,15 +109,15 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "more layers": (config(num_hidden_layers=5), {}, CheckpointError),
     "sizes of no kind": (config(hidden_size="wide"), {}, CheckpointError),
     "a list as settings": (lambda folder: (folder / "config.json").write_text("[]"), {}, CheckpointError),
-    "no tokenizer": (lambda folder: (folder / "vocab.txt").unlink(), {"calibrate": 1}, CheckpointError),
+    "no tokenizer": (lambda folder: (folder / "vocab.txt").unlink(), {"calibration_batches": 1}, CheckpointError),
     "tokens outside the model": (
         lambda folder: (folder / "vocab.txt").write_text(
             "\n".join(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(90)), "word1"])
         ),
-        {"calibrate": 1},
+        {"calibration_batches": 1},
         CheckpointError,
     ),
-    "no data": (lambda folder: None, {"calibrate": 1, "data": None}, DataError),
+    "no data": (lambda folder: None, {"calibration_batches": 1, "data": None}, DataError),
     "linear attention": (lambda folder: None, {"attention": ("softmax", "linear")}, ConfigError),
     "a space of another network": (lambda folder: None, {"space": "roberta_small"}, SpaceError),
     "an unknown gene": (lambda folder: None, {"space": "auto:depth"}, UnknownChoiceError),

@@ -81,7 +81,9 @@ def converted(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = torch.load(save(vit(), folder / "trained.pt"), weights_only=False)
     state["args"].mean = (0.2, 0.2, 0.2)  # as timm's --mean
     torch.save(state, folder / "trained.pt")
-    elastic(folder / "trained.pt", importance_by="activation", calibrate=1, data=npz, out=folder / "supernet.pt")
+    elastic(
+        folder / "trained.pt", importance_by="activation", calibration_batches=1, data=npz, out=folder / "supernet.pt"
+    )
     supernet = load_model(folder / "supernet.pt")
     write_subnet(supernet, supernet.space.smallest(), folder / "subnet.pt")
     return folder

@@ -209,14 +209,14 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: read_source(f.weights(".safetensors", {**TIMMS, "model_kwargs": "{"})), CheckpointError, "weights"),
     (lambda _: elastic(vit(dynamic_img_size=True, dynamic_img_pad=True)), CheckpointError, "dynamic_img_pad"),
     (lambda _: elastic("vit_giant_patch14_dinov2", pretrained=True), CheckpointError, "vit_giant_patch14_dinov2"),
-    (lambda f: HOST.open_trained(f.root / "three.pt", calibrate=1), DataError, "--data"),
+    (lambda f: HOST.open_trained(f.root / "three.pt", calibration_batches=1), DataError, "--data"),
     (
-        lambda f: elastic(f.root / "three.pt", data=f.npz, calibrate=1, importance_by="activation"),
+        lambda f: elastic(f.root / "three.pt", data=f.npz, calibration_batches=1, importance_by="activation"),
         DataError,
         "2 classes",
     ),
     (
-        lambda f: elastic(vit(num_classes=0), calibrate=1, importance_by="activation", data=f.npz),
+        lambda f: elastic(vit(num_classes=0), calibration_batches=1, importance_by="activation", data=f.npz),
         ConfigError,
         "no class",
     ),

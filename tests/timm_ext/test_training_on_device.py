@@ -199,7 +199,7 @@ def test_another_device_than_the_current_one(second_device: str, npz: Path, tmp_
 
 def test_a_trained_model_is_converted_and_teaches(device: str, npz: Path, tmp_path: Path) -> None:
     model, teacher = vit(), str(tmp_path / "supernet.pt")
-    supernet = elastic(model, importance_by="activation", calibrate=1, data=npz, device=device, out=teacher)
+    supernet = elastic(model, importance_by="activation", calibration_batches=1, data=npz, device=device, out=teacher)
     x = images(model).to(device)
     with torch.no_grad():
         torch.testing.assert_close(supernet(x), model(x), atol=1e-4, rtol=1e-4)

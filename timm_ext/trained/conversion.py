@@ -211,7 +211,7 @@ def elastic(
     attention: Sequence[str] = (),
     importance_by: str = "weight",
     data: str | Path | None = None,
-    calibrate: int = 0,
+    calibration_batches: int = 0,
     fit_steps: int = FitConfig().steps,
     out: str | Path | None = None,
     device: str = "cpu",
@@ -228,7 +228,7 @@ def elastic(
         importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight`` or
             ``none``.
         data: images for calibration, as in ``timm_ext.train --data``.
-        calibrate: number of calibration batches of 64 images.
+        calibration_batches: number of calibration batches of 64 images.
         fit_steps: updates that fit each additional kind of attention; 0: copy the weights of softmax attention.
         out: new file for the supernet.
         arguments: further arguments of ``timm.create_model``, if ``model`` is a name.
@@ -237,7 +237,7 @@ def elastic(
         CheckpointError: the model cannot be converted.
         SpaceError: the model is not the largest network of ``space``.
     """
-    check_settings(importance_by, calibrate, fit_steps if attention else 0)
+    check_settings(importance_by, calibration_batches, fit_steps if attention else 0)
     if isinstance(model, nn.Module):
         source = source_of(model)
     elif isinstance(model, str) and timm.is_model(model):
@@ -249,5 +249,7 @@ def elastic(
     trained = TrainedViT(source, space, attention, None if data is None else str(data), device)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "supernet.pt" if out is None else Path(out)
-        convert(trained, path, importance_by=importance_by, calibrate=calibrate, fit_steps=fit_steps)
+        convert(
+            trained, path, importance_by=importance_by, calibration_batches=calibration_batches, fit_steps=fit_steps
+        )
     return trained.supernet

@@ -10,7 +10,7 @@ step() {
     echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed, see out/log.txt"; exit 1; }
 }
 step "1/6 a small BERT, trained on texts/train.txt: $UPDATES updates" python train.py out/trained
-step "2/6 its supernet, sorted by importance" nas-ext elastic --checkpoint out/trained --data texts --calibrate 4 \
+step "2/6 its supernet, sorted by importance" nas-ext elastic --checkpoint out/trained --data texts --calibration-batches 4 \
     --out out/family --space-out out/family.yml
 step "3/6 training of the supernet: $UPDATES updates" python train.py out/family out/supernet
 step "4/6 latency of $SAMPLES networks, and a model of it" nas-ext latency collect --space out/family.yml --clock cpu \

@@ -153,7 +153,7 @@ class GraphSageModel(GraphLatencyModel):
                     predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
                     loss = log_loss(predicted.exp(), targets[indices])
                     optimizer.zero_grad()
-                    loss.backward()
+                    loss.backward()  # type: ignore[no-untyped-call]
                     torch.nn.utils.clip_grad_norm_(net.parameters(), _CLIP)
                     optimizer.step()
                     schedule.step()

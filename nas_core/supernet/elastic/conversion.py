@@ -63,17 +63,17 @@ class ConversionResult:
     """Errors of other attention types."""
 
 
-def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
+def check_settings(importance_by: str, calibration_batches: int, fit_steps: int = 0) -> None:
     check_choice("criterion of importance (--importance)", importance_by, CRITERIA)
-    for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
+    for option, number in (("calibration-batches", calibration_batches), ("fit", fit_steps)):
         if number < 0:
             raise ConfigError(f"--{option} is {number}; expected at least 0")
-    if importance_by == "activation" and not calibrate:
-        raise ConfigError("--importance activation needs calibration data; give --calibrate, e.g. 16")
-    if fit_steps and not calibrate:
+    if importance_by == "activation" and not calibration_batches:
+        raise ConfigError("--importance activation needs calibration data; give --calibration-batches, e.g. 16")
+    if fit_steps and not calibration_batches:
         raise ConfigError(
-            "fitting other kinds of attention needs calibration data; give --calibrate, e.g. 16, or --fit 0 for copies"
-            " of the trained weights"
+            "fitting other kinds of attention needs calibration data; give --calibration-batches, e.g. 16, or --fit 0"
+            " for copies of the trained weights"
         )
 
 
@@ -90,7 +90,7 @@ def convert(
     path: Path,
     *,
     importance_by: str = "weight",
-    calibrate: int = 0,
+    calibration_batches: int = 0,
     fit_steps: int = FitConfig().steps,
 ) -> ConversionResult:
     """Convert a trained network into a supernet, and save it.
@@ -99,8 +99,8 @@ def convert(
         path: new checkpoint.
         importance_by: criterion for the order of heads, hidden units and channels, one of
             :data:`nas_core.supernet.elastic.importance.CRITERIA`.
-        calibrate: number of batches for importance and layer ablation. With 0, shallower networks keep the first
-            layers.
+        calibration_batches: number of batches for importance and layer ablation. With 0, shallower networks keep the
+            first layers.
         fit_steps: updates per layer and attention type, see :func:`nas_core.supernet.elastic.attention.fit`. With 0,
             all types have copies of the trained weights.
 
@@ -110,8 +110,8 @@ def convert(
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
     check_output(path, "--out")
-    check_settings(importance_by, calibrate, fit_steps)
-    batches = trained.calibration(calibrate) if calibrate else ()
+    check_settings(importance_by, calibration_batches, fit_steps)
+    batches = trained.calibration(calibration_batches) if calibration_batches else ()
     net, form = trained.net, trained.form
     check_difference(trained, net)
     largest = trained.space.largest()

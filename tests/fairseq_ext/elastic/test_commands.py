@@ -27,7 +27,7 @@ def nas_ext(*arguments: object) -> None:
 def folder(own_model: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``supernet.pt``, made of a network with learned positions, and ``subnet.pt``, its smallest."""
     folder = tmp_path_factory.mktemp("converted")
-    source = ["--checkpoint", own_model("translation", "learned"), "--data", joined, "--calibrate", 2]
+    source = ["--checkpoint", own_model("translation", "learned"), "--data", joined, "--calibration-batches", 2]
     nas_ext("elastic", *source, "--out", folder / "supernet.pt")
     nas_ext("extract", "--checkpoint", folder / "supernet.pt", "--arch", "smallest", "--out", folder / "subnet.pt")
     return folder
@@ -68,7 +68,7 @@ def test_layers_become_linear_and_their_placement_is_searched(
     own_model: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = ["elastic", "--checkpoint", own_model("translation", "post-norm"), "--space", "attention"]
-    source += ["--attention", "softmax,linear", "--calibrate", 4]
+    source += ["--attention", "softmax,linear", "--calibration-batches", 4]
     supernet, copies = tmp_path / "supernet.pt", tmp_path / "copies.pt"
     nas_ext(*source, "--fit", 10, "--out", supernet)
     assert "64 architectures" in capsys.readouterr().out, "two kinds in six layers"

@@ -23,7 +23,18 @@ def test_a_model_becomes_faster(
 ) -> None:
     data, out = request.getfixturevalue(OWN[kind][0]), tmp_path / "small.pt"
     command = ["compress", "--checkpoint", own_model(kind, form), "--data", data, "--limit", "latency_ms=80%"]
-    command += ["--updates", 100, "--batch-size", 4, "--calibrate", 4, "--candidates", 4, "--valid-samples", 20]
+    command += [
+        "--updates",
+        100,
+        "--batch-size",
+        4,
+        "--calibration-batches",
+        4,
+        "--candidates",
+        4,
+        "--valid-samples",
+        20,
+    ]
     assert main([*map(str, command), "--out", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("trained network ") and " 1.00 " in line for line in lines) and "M param" in lines[-1]

@@ -64,8 +64,10 @@ def supernets(
     folder, files = tmp_path_factory.mktemp("supernets"), {}
     for kind, form, *_, criterion in CASES:
         path = files[kind, form] = folder / f"{kind}-{form}.pt"
-        trained = open_trained(own_model(kind, form), data=str(request.getfixturevalue(OWN[kind][0])), calibrate=1)
-        convert(trained, path, importance_by="activation", calibrate=1)
+        trained = open_trained(
+            own_model(kind, form), data=str(request.getfixturevalue(OWN[kind][0])), calibration_batches=1
+        )
+        convert(trained, path, importance_by="activation", calibration_batches=1)
         if kind != "classifier":
             as_distilled(path, f"distilled_{criterion}")
     return files

@@ -132,12 +132,12 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
     [
         (["--importance", "magic"], "criterion of importance (--importance) 'magic'"),
         (["--importance", "activation"], "needs calibration data"),
-        (["--calibrate", "-1"], "--calibrate is -1"),
-        (["--attention", "softmax,linear"], "give --calibrate"),
+        (["--calibration-batches", "-1"], "--calibration-batches is -1"),
+        (["--attention", "softmax,linear"], "give --calibration-batches"),
         (["--attention", "softmax,linnear"], "linnear"),
         (["--space", "attention"], "give --attention"),
-        (["--attention", "linear", "--calibrate", "1"], "add softmax"),
-        (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
+        (["--attention", "linear", "--calibration-batches", "1"], "add softmax"),
+        (["--attention", "softmax,linear", "--calibration-batches", "1", "--space", "mformer_translation_small"],
          "choose attention in that space"),
     ],
 )  # fmt: skip

@@ -22,9 +22,7 @@ def evolution(seed: int = 0) -> Strategy:
 
 
 def ranknas(seed: int = 0) -> Strategy:
-    config = RankNASConfig(
-        samples=20, rounds=2, per_round=8, candidates=100, generations=2, parents=10, children=20
-    )
+    config = RankNASConfig(samples=20, rounds=2, per_round=8, candidates=100, generations=2, parents=10, children=20)
     return RankNAS(SPACE, [BOUND], config, seed=seed)
 
 

@@ -128,7 +128,7 @@ class TrainedReversing:
 
 def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorted(tmp_path: Path) -> None:
     host = TrainedReversing()
-    done = convert(host, tmp_path / "out", importance_by="activation", calibrate=3, fit_steps=5)
+    done = convert(host, tmp_path / "out", importance_by="activation", calibration_batches=3, fit_steps=5)
     assert done.difference <= 1e-5 and len(done.fitted) == 6
     assert all(each.after < each.before for each in done.fitted)
     assert done.sorted_axes == 6, "one order for all kinds of an attention"
@@ -169,7 +169,7 @@ def recorded(unread: Callable[[TranslationNet, Any, Batch], Tensor]) -> Callable
     [
         (recorded(lambda net, subnet, batch: loss(net, subnet, batch).detach()), "encoder_layers.0.self_attn"),
         (recorded(lambda net, subnet, batch: subnet.output.sum()), "encoder_layers.0.self_attn"),
-        (lambda path: convert(TrainedReversing(), path), "--calibrate"),
+        (lambda path: convert(TrainedReversing(), path), "--calibration-batches"),
     ],
 )
 def test_bad_input(call: Callable[[Path], Any], value: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, TrainedStack, 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_largest_network_is_the_trained_one(criterion: str, tmp_path: Path) -> None:
     trained, path = trained_stack(), tmp_path / "supernet"
-    done = convert(trained, path, importance_by=criterion, calibrate=3)
+    done = convert(trained, path, importance_by=criterion, calibration_batches=3)
     assert path.exists() and done.difference <= 1e-5 and done.batches == 3
     net = trained.saved["net"]
     assert torch.allclose(trained.output(net), trained.y, rtol=1e-5, atol=1e-6)
@@ -56,7 +56,7 @@ def test_layers_are_left_out_by_what_their_absence_costs(tmp_path: Path) -> None
     for tensor in trained.net.layers[0].ffn.fc2.parameters():
         tensor.data.zero_()  # all that is left of the first layer is its norms of what is normalised already
     trained.__post_init__()
-    done = convert(trained, tmp_path / "supernet", importance_by="activation", calibrate=3)
+    done = convert(trained, tmp_path / "supernet", importance_by="activation", calibration_batches=3)
     assert sorted(done.layer_order[""]) == [0, 1, 2] and trained.net.order == done.layer_order[""]
     assert done.layer_order[""][-1] == depth_order({"": 3}, lambda kept: absent_cost(trained, kept[""]))[""][-1]
 
@@ -113,7 +113,7 @@ def diverged() -> TrainedStack:
     [
         (trained_stack, "new", {"importance_by": "activation"}, ConfigError, "activation"),
         (trained_stack, "new", {"importance_by": "magic"}, UnknownChoiceError, "'magic'"),
-        (trained_stack, "new", {"calibrate": -1}, ConfigError, "-1"),
+        (trained_stack, "new", {"calibration_batches": -1}, ConfigError, "-1"),
         (trained_stack, "new", {"fit_steps": -2}, ConfigError, "-2"),
         (trained_stack, "file", {}, ConfigError, "exists"),
         (trained_stack, "file/new", {}, NasExtError, "file"),

@@ -12,7 +12,7 @@ import timm_ext
 from nas_core.cli import main
 from tests.timm_ext.trained.tiny import save, vit
 
-SETTINGS = ["--batch-size", "8", "--calibrate", "4", "--candidates", "5", "--valid-samples", "6"]
+SETTINGS = ["--batch-size", "8", "--calibration-batches", "4", "--candidates", "5", "--valid-samples", "6"]
 
 
 @pytest.fixture

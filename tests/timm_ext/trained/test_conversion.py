@@ -129,8 +129,8 @@ def test_subnets_keep_what_matters() -> None:
 
 def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
     model, path, out = vit(), tmp_path / "trained.pth.tar", tmp_path / "supernet.pt"
-    trained = HOST.open_trained(save(model, path), data=str(npz), attention=("linear",), calibrate=1)
-    done = convert(trained, out, importance_by="activation", calibrate=1, fit_steps=2)
+    trained = HOST.open_trained(save(model, path), data=str(npz), attention=("linear",), calibration_batches=1)
+    done = convert(trained, out, importance_by="activation", calibration_batches=1, fit_steps=2)
     assert done.difference < TOLERANCE and done.batches == 1
     supernet = HOST.open(out, data=str(npz))
     assert supernet.space.choice("attention").options[0] == ("softmax", "linear")

@@ -53,7 +53,9 @@ def small(supernet: VisionModel) -> Architecture:
 def opened(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSupernet:
     """Layers are in an order of their own."""
     path = tmp_path_factory.mktemp("plain") / "supernet.pt"
-    elastic(vit(**FORMS["dinov2 with registers"]), importance_by="activation", calibrate=1, data=npz, out=path)
+    elastic(
+        vit(**FORMS["dinov2 with registers"]), importance_by="activation", calibration_batches=1, data=npz, out=path
+    )
     return HOST.open_exportable(path)
 
 
