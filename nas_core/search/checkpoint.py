@@ -290,7 +290,7 @@ class _CheckpointSearch:
         calibration = self.evaluation.calibration
         quality = objective_of(calibration) if calibration else "loss"
         kind = STRATEGIES.get(self.strategy)
-        objectives = [quality, *(["latency_ms"] if model else self.costs)][: kind.most_objectives]
+        objectives = [quality, *(["latency_ms"] if model else self.costs)][: kind.max_objectives]
         if kind.multi_objective and len(objectives) < 2:
             raise ConfigError(
                 f"strategy {self.strategy} needs a second metric besides {quality}, but parameters and FLOPs cannot"

@@ -49,7 +49,7 @@ class Strategy(ABC):
     """Frozen dataclass of the strategy's options."""
     multi_objective: ClassVar[bool] = False
     """True if several metrics are minimised, not only the first."""
-    most_objectives: ClassVar[int | None] = None
+    max_objectives: ClassVar[int | None] = None
     """Largest number of metrics if several are minimised; None: any."""
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""

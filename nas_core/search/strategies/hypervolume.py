@@ -79,7 +79,7 @@ class HypervolumeSearch(MultiObjectiveStrategy):
     name: ClassVar[str] = "hypervolume"
     purpose: ClassVar[str] = "the front of two metrics, by few evaluations"
     config_class: ClassVar[type[Any]] = HypervolumeConfig
-    most_objectives: ClassVar[int | None] = 2
+    max_objectives: ClassVar[int | None] = 2
     budget_formula: ClassVar[str] = "{evaluations}"
 
     @property

@@ -41,9 +41,9 @@ class MultiObjectiveStrategy(Strategy):
     ) -> None:
         if isinstance(objectives, str) or len(objectives) < 2 or len(set(objectives)) != len(objectives):
             raise ConfigError(f"objectives are {objectives!r}; expected at least two names of metrics, none twice")
-        if self.most_objectives and len(objectives) > self.most_objectives:
+        if self.max_objectives and len(objectives) > self.max_objectives:
             raise ConfigError(
-                f"objectives are {list(objectives)}; strategy {self.name} has at most {self.most_objectives}, strategy"
+                f"objectives are {list(objectives)}; strategy {self.name} has at most {self.max_objectives}, strategy"
                 " multi-objective any number"
             )
         super().__init__(space, constraints, config, seed=seed, metric=objectives[0])

@@ -37,11 +37,11 @@ def test_a_set_of_real_families(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--out", tmp_path / "set", "--families", "alexnet", "--set", "runtimes=onnxruntime", *SHORT]
-    assert run(capsys, *arguments, "--networks", 2, "--set", "most_batch=4")[0] == 0
+    assert run(capsys, *arguments, "--networks", 2, "--set", "max_batch=4")[0] == 0
     data, rows = read_dataset(tmp_path / "set"), NetworkSet.read(tmp_path / "set").rows
     assert data.graphs.static is not None
     assert data.graphs.static[:, 0].tolist() == [row["settings"]["batch"] for row in rows]
     code, _, err = run(capsys, *arguments, "--networks", 2)
-    assert code == 2 and "was created with setting most_batch = 4" in err
+    assert code == 2 and "was created with setting max_batch = 4" in err
     code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
     assert code == 0 and "1 networks were measured again" in out

@@ -47,8 +47,8 @@ _AGREE = 0.02  # maximum relative difference between the outputs of two runtimes
 _FEW_PASSES = 3
 
 _RANGES = {
-    **dict.fromkeys(("visits", "together", "most_batch"), Range(1)),
-    **dict.fromkeys(("least_ms", "most_ms"), Range(0, without=(0,))),
+    **dict.fromkeys(("visits", "together", "max_batch"), Range(1)),
+    **dict.fromkeys(("min_ms", "max_ms"), Range(0, without=(0,))),
 }
 
 _log = logging.getLogger(__name__)
@@ -66,11 +66,11 @@ class NetworkSetConfig:
     """Measurements of each network, some seconds apart; four halve the noise."""
     together: int = 8
     """Networks measured in turn; if the process is killed, they are measured again."""
-    least_ms: float = 5.0
+    min_ms: float = 5.0
     """Minimum time in ms between two passes of the reference network; a faster network runs several times."""
-    most_ms: float = 250.0
+    max_ms: float = 250.0
     """Maximum latency in ms in any runtime; slower networks are skipped."""
-    most_batch: int = 1
+    max_batch: int = 1
     """Maximum batch size; each network has a random one."""
 
     def __post_init__(self) -> None:
@@ -86,25 +86,25 @@ class PlannedNetwork(NamedTuple):
     settings: Settings
 
 
-def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
+def planned_networks(families: Sequence[Family], count: int, seed: int, max_batch: int = 1) -> list[PlannedNetwork]:
     """Return ``count`` distinct random networks for a seed, from each family in turn.
 
-    Each has a random batch size up to ``most_batch``, unless its family has a fixed one.
+    Each has a random batch size up to ``max_batch``, unless its family has a fixed one.
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1")
-    drawn = [_networks(family, seed, most_batch) for family in families]
+    drawn = [_networks(family, seed, max_batch) for family in families]
     return [next(drawn[index % len(drawn)]) for index in range(count)]
 
 
-def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNetwork]:
+def _networks(family: Family, seed: int, max_batch: int) -> Iterator[PlannedNetwork]:
     rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
     drawn: set[str] = set()
     while True:
         for _ in range(_MOST_DRAWS):
             settings = dict(family.sample(rng))
-            if most_batch > 1 and family.batched:
-                settings["batch"] = int(rng.integers(1, most_batch + 1))
+            if max_batch > 1 and family.batched:
+                settings["batch"] = int(rng.integers(1, max_batch + 1))
             text = json.dumps(settings, sort_keys=True)
             if text not in drawn:
                 break
@@ -142,7 +142,7 @@ def collect_networks(
         "reference": {"family": GOOGLENET.name, **_REFERENCE},
     }
     machine = {**describe_machine(timing.device, timing.threads), **versions}
-    planned = planned_networks(families, count, config.seed, config.most_batch)
+    planned = planned_networks(families, count, config.seed, config.max_batch)
     with dataset_lock(path):
         dataset = NetworkSet.continued(path, settings, machine)
         if dataset is not None:
@@ -249,8 +249,8 @@ class LoadedNetwork:
             pass_start = clock()
             outputs = calibrate(network, inputs)
             first_ms = (clock() - pass_start) * 1e3
-            if first_ms > 4 * config.most_ms:  # before anything that takes still longer
-                raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x most_ms = {config.most_ms:g}")
+            if first_ms > 4 * config.max_ms:  # before anything that takes still longer
+                raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x max_ms = {config.max_ms:g}")
             if not all(output.isfinite().all() for output in outputs):
                 raise NasExtError("the network's output has NaN or infinite values")
             content = exported(network, inputs)
@@ -267,9 +267,9 @@ class LoadedNetwork:
         _check_outputs({name: work.outputs() for name, work in self._workloads.items()})
         for name, work in self._workloads.items():
             pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
-            if pass_ms > config.most_ms:
-                raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than most_ms = {config.most_ms:g}")
-            work.at_a_time = max(1, math.ceil(config.least_ms / pass_ms))
+            if pass_ms > config.max_ms:
+                raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than max_ms = {config.max_ms:g}")
+            work.at_a_time = max(1, math.ceil(config.min_ms / pass_ms))
         self._visits: dict[str, list[Measurement]] = {name: [] for name in config.runtimes}
         self.seconds = time.perf_counter() - start
 

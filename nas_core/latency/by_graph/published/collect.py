@@ -157,15 +157,15 @@ class PublishedConfig:
 
     seed: int = 0
     """Seed of the random order of the networks."""
-    most_seconds: float = 300.0
+    max_seconds: float = 300.0
     """Maximum time of the export of a network in s; slower ones are skipped."""
-    most_memory_gb: float = 8.0
+    max_memory_gb: float = 8.0
     """Memory limit of the exporting process in GB."""
     max_nodes: int = 5000
     """Maximum number of graph nodes; larger networks are skipped."""
 
     def __post_init__(self) -> None:
-        least = {"seed": 0, "most_seconds": 1, "most_memory_gb": 1, "max_nodes": 1}
+        least = {"seed": 0, "max_seconds": 1, "max_memory_gb": 1, "max_nodes": 1}
         check_fields(self, "published networks", {name: Range(number) for name, number in least.items()})
 
 
@@ -215,8 +215,8 @@ def collect_published(
         waiting = [network for network in planned if network.name not in done]
         limits = {
             "folder": str(real_path(dataset.path / "onnx")),
-            "most_seconds": config.most_seconds,
-            "most_memory_gb": config.most_memory_gb,
+            "max_seconds": config.max_seconds,
+            "max_memory_gb": config.max_memory_gb,
             "max_nodes": config.max_nodes,
         }
         with counted("exporting", len(waiting), "network", progress) as advance:

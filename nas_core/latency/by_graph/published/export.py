@@ -50,8 +50,8 @@ class NamedNetwork(NamedTuple):
 def exporting(
     build: Callable[[str, int], NamedNetwork | None],
     folder: str,
-    most_seconds: float,
-    most_memory_gb: float | None,
+    max_seconds: float,
+    max_memory_gb: float | None,
     max_nodes: int,
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function that exports a published network to an ONNX file in a folder.
@@ -61,11 +61,11 @@ def exporting(
 
     Args:
         build: function that returns the network of a model name and image size, None for an unknown name.
-        most_memory_gb: memory limit of this process; None: no limit.
+        max_memory_gb: memory limit of this process; None: no limit.
     """
-    if most_memory_gb is not None:
+    if max_memory_gb is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = int(most_memory_gb * 2**30)
+        limit = int(max_memory_gb * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
     def export(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,10 +73,10 @@ def exporting(
         if network is None:
             return {"family": ABSENT_FAMILY, "error": f"model {item['model']!r} does not exist"}
         try:
-            with _limited(most_seconds):
+            with _limited(max_seconds):
                 return {"family": network.family, **_costs(network, item, Path(folder), max_nodes)}
         except Exception as error:  # a network and the exporter may raise anything
-            return {"family": network.family, "error": _reason(error, most_memory_gb)}
+            return {"family": network.family, "error": _reason(error, max_memory_gb)}
 
     return export
 
@@ -117,10 +117,10 @@ def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, Onnx
     raise failures[-1]
 
 
-def _reason(error: Exception, most_memory_gb: float | None) -> str:
+def _reason(error: Exception, max_memory_gb: float | None) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
-        limit = "there is" if most_memory_gb is None else f"{most_memory_gb:g} GB"
+        limit = "there is" if max_memory_gb is None else f"{max_memory_gb:g} GB"
         return f"the export takes more memory than {limit}"
     return text[:300] if isinstance(error, NasExtError) else f"{type(error).__name__}: {text[:300]}"
 

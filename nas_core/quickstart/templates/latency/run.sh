@@ -17,7 +17,7 @@ net = Sequential(Conv2d(3, 48, 5, stride=2), ReLU(), MaxPool2d(2), Conv2d(48, 96
 torch.onnx.export(net.eval(), (torch.zeros(1, 3, 160, 160),), "out/net.onnx", dynamo=False)'
 [ $# -gt 0 ] || step "1/4 a network of another family: $NET" python -c "$make_net"
 step "2/4 $NETWORKS networks of $FAMILIES, measured in onnxruntime" nas-ext latency dataset --out out/networks \
-    --networks $NETWORKS --families $FAMILIES --set runtimes=onnxruntime --set visits=2 --set most_ms=100 --set clock=cpu
+    --networks $NETWORKS --families $FAMILIES --set runtimes=onnxruntime --set visits=2 --set max_ms=100 --set clock=cpu
 step "3/4 a model of their latency: $MODEL" nas-ext latency train --data out/networks --model $MODEL --all \
     --out out/model.safetensors --force
 echo "4/4 $NET, predicted and measured"

@@ -93,7 +93,7 @@ def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:
 
 
 def test_short_passes_are_timed_together(made: NetworkSet, tmp_path: Path) -> None:
-    networks = collect(tmp_path / "set", 1, least_ms=2.0)
+    networks = collect(tmp_path / "set", 1, min_ms=2.0)
     for runtime, times in networks.rows[0]["measured"].items():
         single = made.rows[0]["measured"][runtime]
         assert times["at_a_time"] > 5 and single["at_a_time"] == 1
@@ -101,7 +101,7 @@ def test_short_passes_are_timed_together(made: NetworkSet, tmp_path: Path) -> No
 
 
 def test_slow_networks_are_skipped(tmp_path: Path) -> None:
-    networks = collect(tmp_path / "set", 2, most_ms=1e-4)
+    networks = collect(tmp_path / "set", 2, max_ms=1e-4)
     assert all("more than" in row["error"] and "ms" in row["error"] for row in networks.rows)
 
 
@@ -147,7 +147,7 @@ def test_plans_alternate_and_begin_alike() -> None:
 
 def test_batches_are_drawn() -> None:
     rigid = Family("rigid", "", TWO.sample, tiny.build, batched=False)
-    planned = planned_networks([ONE, rigid], 200, seed=3, most_batch=8)
+    planned = planned_networks([ONE, rigid], 200, seed=3, max_batch=8)
     assert {network.settings["batch"] for network in planned if network.family is ONE} == set(range(1, 9))
     assert not any("batch" in network.settings for network in planned if network.family is rigid)
     first = planned[0]

@@ -23,7 +23,7 @@ from tests.latency.by_graph.published.tiny import Source, build, table
 pytestmark = pytest.mark.onnx
 ROWS = [f"i7,conv{width},{16 + width % 3},{1 + width % 2},{1 + width / 10},,," for width in range(4, 16)]
 BROKEN = ["foreign", "greedy", "lost"]
-CONFIG = PublishedConfig(most_seconds=60)
+CONFIG = PublishedConfig(max_seconds=60)
 OF_TIMM = (
     "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count,infer_gmacs,infer_macts\n"
     "resnet18,224,8000.5,127.99,1024,11.69,1.82,2.48\n"
