@@ -20,6 +20,8 @@ from nas_core.files.writing import write_json
 USER_DIR = Path(__file__).parents[2] / "fairseq_ext"
 SENTENCES = ("--workload", "source_length=16", "--workload", "target_length=16", "--workload", "beam=4")
 """Workload of latency measurements."""
+_REUSE = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**30))
+"""Settings of glibc, which otherwise returns large buffers to the system after each operation."""
 TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
 
 
@@ -38,6 +40,8 @@ class Runs:
             log.parent.mkdir(parents=True, exist_ok=True)
             command = [str(Path(sys.executable).parent / str(program)), *map(str, arguments)]
             environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+            if program == "fairseq-train":
+                environment = {**_REUSE, **environment}
             start = time.monotonic()
             with open(log, "w", encoding="utf-8") as file:
                 print("$", *command, file=file, flush=True)
