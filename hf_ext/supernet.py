@@ -64,7 +64,8 @@ class HuggingFaceSupernet(Supernet):
         self._bleu = False
         config = self.elastic.model.config
         if self.head == "image":
-            sizes = {"classes": config.num_labels, "channels": config.num_channels}
+            activation = "relu" if config.hidden_act == "relu" else "gelu"
+            sizes = {"classes": config.num_labels, "channels": config.num_channels, "activation": activation}
         elif self.head == "translation":
             sizes = {"source_vocab": config.vocab_size, "target_vocab": config.decoder_vocab_size}
         else:

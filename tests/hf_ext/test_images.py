@@ -45,7 +45,8 @@ def test_the_largest_network_is_the_trained_one_and_a_subnet_is_plain(name: str,
         convert(opened, tmp_path / "family", importance_by="activation", calibration_batches=1).difference <= TOLERANCE
     )
     supernet: Any = open_supernet(tmp_path / "family")
-    assert kind_of(supernet.space).name == "image" and supernet.task["classes"] == 2
+    assert kind_of(supernet.space).name == "image"
+    assert (supernet.task["classes"], supernet.task["activation"]) == (2, "gelu")
     pixels = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     for changes in ({}, {"layers": 2, "ffn_dim": 24}):
         architecture = genes(supernet, **changes)
