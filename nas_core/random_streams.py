@@ -20,15 +20,10 @@ def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> 
     """
     device = torch.device(device)
     cuda = device.type == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    mps = torch.mps.get_rng_state() if device.type == "mps" else None
     with torch.random.fork_rng(range(torch.cuda.device_count()) if cuda else [], device_type="cuda"):
-        try:
-            if seed is not None:
-                seed_streams(seed, device)
-            yield
-        finally:
-            if mps is not None:
-                torch.mps.set_rng_state(mps)
+        if seed is not None:
+            seed_streams(seed, device)
+        yield
 
 
 def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
@@ -38,5 +33,3 @@ def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(seed)
-    elif device.type == "mps":
-        torch.mps.manual_seed(seed)

@@ -266,8 +266,6 @@ def accelerators() -> list[str]:
             f"compute capability {properties.major}.{properties.minor}",
         )
         names[f"cuda:{index}"] = f"{properties.name}, {memory}, {capability}"
-    if torch.backends.mps.is_available():
-        names["mps"] = platform.processor() or "Apple"
     described = []
     for device, name in names.items():
         precisions = []

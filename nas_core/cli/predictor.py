@@ -44,7 +44,7 @@ _RECIPE = (
     " statistics; best: weighted mean of both; prior: statistics fitted to public benchmarks."
 )
 _SET = "Setting of the model or recipe, NAME=VALUE; repeatable."
-_DEVICE = "Device: cpu, cuda, cuda:1, mps."
+_DEVICE = "Device: cpu, cuda, cuda:1."
 _UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
 _FORCE = "Replace existing output files."
 

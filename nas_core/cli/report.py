@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.errors import ConfigError
 
 DEFAULT = "RUN .."
@@ -34,7 +33,6 @@ class DefaultGroup(TyperGroup):
 app = typer.Typer(cls=DefaultGroup, no_args_is_help=True, subcommand_metavar="RUN .. | COMMAND ..")
 
 _COMPARISON = "comparison.html"
-_EVERY_S = 10.0
 
 
 @app.command(DEFAULT, short_help="Write a page about a search, or compare several searches.")
@@ -49,48 +47,28 @@ def searches(
         Path | None,
         typer.Option(help="For several searches: page to write (.html); default: comparison.html in the first folder."),
     ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="For one running search: update the page until the search ends, or Ctrl-C."),
-    ] = False,
-    every: Annotated[
-        float | None,
-        typer.Option(help="Seconds between updates of --watch, and after which the browser reloads the page."),
-    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
     """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
     print the finalists. For several searches, write one page that compares them and print a table.
     """
-    if (watch or every is not None) and len(runs) > 1:
-        raise ConfigError("--watch and --every are only for the report of one search; give one folder")
     if len(runs) > 1:
         _comparison(runs, out, force)
     elif out is not None:
         raise ConfigError(f"--out {out} is only for several searches; the report of one is written to {runs[0]}")
     else:
-        _search(runs[0], watch, _EVERY_S if every is None else every)
+        _search(runs[0])
 
 
-def _search(run: Path, watch: bool, every_s: float) -> None:
+def _search(run: Path) -> None:
     from nas_core.report import write_report
     from nas_core.report.run import damaged, finalists_text, read_run
-    from nas_core.report.search_page import LONGEST_S, watch_report
 
-    if not 0 < every_s <= LONGEST_S:
-        raise ConfigError(f"--every is {every_s:g}; expected seconds above 0 and at most {LONGEST_S}")
-    if watch:
-        try:
-            watch_report(run, every_s, typer.echo)
-        except KeyboardInterrupt:
-            typer.echo(f"stopped watching; {run / 'report.html'} is no longer updated", err=True)
-            raise typer.Exit(EXIT_INTERRUPTED) from None
     search = read_run(run)
     if search.finalists:
         with damaged(run):
             typer.echo(finalists_text(search))
-    if not watch:
-        typer.echo(f"wrote {write_report(run, every_s)}")
+    typer.echo(f"wrote {write_report(run)}")
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:

@@ -47,7 +47,7 @@ class TimingConfig:
     """``wall``: elapsed time, with a synchronisation after each part; ``cpu``: CPU time of this thread, with less noise
     on a shared processor; ``device``: time between CUDA events."""
     device: str = "cpu"
-    """Torch device of the networks: cpu, cuda, cuda:1, mps."""
+    """Torch device of the networks: cpu, cuda, cuda:1."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
     """Precision of the networks; bf16 and fp16 convert weights and inputs."""
 
@@ -207,11 +207,8 @@ def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 
 def _synchronise(device: str) -> None:
-    kind = _device_type(device)
-    if kind == "cuda":
+    if _device_type(device) == "cuda":
         torch.cuda.synchronize(device_index(device))
-    elif kind == "mps":
-        torch.mps.synchronize()
 
 
 def _trimmed(values: Sequence[float], trim: float) -> Sequence[float]:
@@ -224,4 +221,4 @@ def _device_type(device: str) -> str:
     try:
         return torch.device(device).type
     except RuntimeError:
-        raise ConfigError(f"device {device!r} is unknown to torch; expected cpu, cuda, cuda:1 or mps") from None
+        raise ConfigError(f"device {device!r} is unknown to torch; expected cpu, cuda or cuda:1") from None

@@ -214,10 +214,3 @@ def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
     if coefficients.dim() == 1:
         return coefficients.unbind()
     return tuple(column[:, None] for column in coefficients.unbind(dim=1))
-
-
-def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    used = experts[:, :out_features, :in_features].float()
-    if coefficients.dim() == 1:
-        return torch.einsum("m,moi->oi", coefficients.float(), used)
-    return sum((torch.diag(coefficients[:, i].float()) @ used[i] for i in range(len(used))), torch.zeros_like(used[0]))

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.layers.torch_modes import without_autocast
@@ -186,15 +185,3 @@ def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor,
     with without_autocast(features):
         sums: tuple[Tensor, ...] = _ProjectedLoss.apply(features, table, loss, kind)  # type: ignore[no-untyped-call]
     return sums
-
-
-def naive_smoothed_loss(
-    features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
-) -> tuple[Tensor, Tensor]:
-    log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
-    nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
-    smooth = -log_probs.sum(-1)
-    keep = target.ne(padding_idx)
-    spread = smoothing / (table.shape[0] - 1)
-    loss = (1.0 - smoothing - spread) * nll + spread * smooth
-    return (loss * keep).sum(), (nll * keep).sum()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -35,17 +33,14 @@ from nas_core.report.tables import Column, Table
 from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
-LONGEST_S = 86_400
-"""Longest interval between two updates, in seconds."""
+_RELOAD_S = 10
+"""Seconds after which a browser reloads the page of a running search."""
 _FEWEST = 10
 """Smallest number of evaluations for a rank correlation."""
 
 
-def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
+def write_report(folder: str | Path) -> Path:
     """Write ``report.html``, tables and pictures into a run folder; return the page's path.
-
-    Args:
-        reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
         SpaceError, ArchitectureError: architectures are not of the run's search space.
@@ -54,7 +49,7 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
     with damaged(folder):
         state = state_of(run)
         space = (run.settings.get("space") or {}).get("name", "unknown")
-        reload = math.ceil(reload_s) if state in ("running", "unknown") else 0
+        reload = _RELOAD_S if state in ("running", "unknown") else 0
         lead = f"Search space {space}, {len(run.evaluations)} evaluations."
         page = Page(f"Architecture search: {run.name}", lead, reload)
         if state == "stopped":
@@ -72,37 +67,6 @@ def write_report(folder: str | Path, reload_s: float = 10.0) -> Path:
         _write_evaluations(run)
         page.save(run.folder / "report.html")
     return run.folder / "report.html"
-
-
-def watch_report(
-    folder: str | Path,
-    every_s: float = 10.0,
-    tell: Callable[[str], None] = print,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Path:
-    """Write the report again after each change, until the search ends or stops.
-
-    Args:
-        every_s: seconds between checks.
-        tell: function that receives a line per report.
-    """
-    folder = Path(folder)
-    last: object = None
-    while True:
-        files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
-        if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
-            sleep(every_s)
-            continue
-        run = read_run(folder)
-        state = state_of(run)
-        over = state in ("ended", "stopped")
-        now = ([(file.st_mtime, file.st_size) for file in files], over)
-        if now != last:
-            last = now
-            tell(f"wrote {write_report(folder, every_s)}: {state}, {len(run.evaluations)} evaluations")
-        if over:
-            return folder / "report.html"
-        sleep(every_s)
 
 
 # -- how far it is -----------------------------------------------------------------------------------------------------

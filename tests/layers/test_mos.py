@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.layers import ROUTERS, ElasticLinear, MoSConfig, MoSLinear, Router
 from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
-from nas_core.layers.mos import mix, naive_mix
+from nas_core.layers.mos import mix
 from tests.contracts.elastic import ElasticCase, ElasticContract
 from tests.contracts.router import RouterContract
+from tests.naive import naive_mix
 
 
 class TestLayerRouter(RouterContract):

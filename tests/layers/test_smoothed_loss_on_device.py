@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 from nas_core.layers import smoothed_loss
-from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss
+from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.precision import computing_in, half_type
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
+from tests.naive import naive_smoothed_loss
 
 PAD, VOCAB, WIDTH, ROWS = 1, 200, 32, 300
 

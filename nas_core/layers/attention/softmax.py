@@ -85,14 +85,3 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
     if causal:
         bias = bias.masked_fill(distance > 0, float("-inf"))
     return bias
-
-
-def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    if causal:
-        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-        scores = scores.masked_fill(later, float("-inf"))
-    attended: Tensor = scores.softmax(-1) @ v.float()
-    return attended.to(q.dtype)

@@ -36,12 +36,6 @@ def distillation_loss(
         return rows if reduction == "none" else rows.mean()
 
 
-def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
-    p = (teacher_logits.float() / temperature).softmax(-1)
-    q = (student_logits.float() / temperature).softmax(-1)
-    return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
-
-
 def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the mean squared difference of hidden states in float32, over the first channels that both have.
 

@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.smoothed_loss import Smoothed, naive_smoothed_loss, product_type, projected, row_chunks
+from nas_core.layers.smoothed_loss import Smoothed, product_type, projected, row_chunks
 from nas_core.layers.torch_modes import without_autocast
-from nas_core.supernet.teacher.losses import distillation_loss
 
 
 class Probabilities(NamedTuple):
@@ -151,24 +150,6 @@ def projected_distilled_loss(
         teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)
     losses = _Distilled(Smoothed(target, smoothing, padding_idx), teacher, weight, temperature)
     return DistilledSums(*projected(features, table, losses))
-
-
-def naive_distilled_loss(
-    features: Tensor,
-    table: Tensor,
-    target: Tensor,
-    teacher: Probabilities,
-    *,
-    weight: float,
-    temperature: float = 1.0,
-    smoothing: float = 0.0,
-    padding_idx: int,
-) -> DistilledSums:
-    target_loss, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
-    logits = features.float() @ table.float().t()
-    rows = distillation_loss(logits, teacher.probabilities.log() * temperature, temperature, "none")
-    distilled = (rows * target.ne(padding_idx)).sum()
-    return DistilledSums((1 - weight) * target_loss + weight * distilled, target_loss, nll, distilled)
 
 
 class _Distilled(NamedTuple):

@@ -8,8 +8,8 @@ from torch import Tensor
 from nas_core.layers.attention import KINDS, AttentionKind, LinearAttention, SoftmaxAttention
 from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.projections import SelfAttentionWeights
-from nas_core.layers.attention.softmax import naive_attention
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
+from tests.naive import naive_attention
 
 
 class TestSoftmax(CrossAttentionContract):

@@ -14,8 +14,8 @@ from nas_core.layers.attention.projections import (
     cross_keys_values,
     self_attention,
 )
-from nas_core.layers.attention.softmax import naive_attention
 from tests.contracts.elastic import ElasticCase, ElasticContract, multihead_names, waves
+from tests.naive import naive_attention
 
 Q = 12
 KIND = SoftmaxAttention()

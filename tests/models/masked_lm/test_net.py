@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.softmax import naive_attention
 from nas_core.layers.positions import sinusoids
 from nas_core.models.masked_lm import MaskedLMNet
 from nas_core.models.masked_lm.net import Subnet
@@ -27,6 +26,7 @@ from tests.models.masked_lm.tiny import (
     every_form,
     sentences,
 )
+from tests.naive import naive_attention
 
 
 def plain_features(net: MaskedLMNet, subnet: Subnet, sentence: Tensor) -> Tensor:

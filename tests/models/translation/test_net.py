@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers.attention.softmax import naive_attention
 from nas_core.layers.positions import sinusoids
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.net import Subnet
@@ -23,6 +22,7 @@ from tests.models.translation.tiny import (
     extract,
     sentences,
 )
+from tests.naive import naive_attention
 
 
 def naive_forward(net: TranslationNet, subnet: Subnet, source: Tensor, target: Tensor) -> Tensor:

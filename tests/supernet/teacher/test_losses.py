@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss, naive_distillation_loss
+from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
+from tests.naive import naive_distillation_loss
 
 ROWS, WORDS = 9, 13
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from nas_core.precision import computing_in, half_type
-from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss, naive_distillation_loss
+from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
+from tests.naive import naive_distillation_loss
 
 ROWS, WORDS = 40, 300
 

@@ -12,11 +12,11 @@ from nas_core.layers import smoothed_loss
 from nas_core.supernet.teacher.projected import (
     Projection,
     distilled_loss,
-    naive_distilled_loss,
     probabilities_of,
     projected_distilled_loss,
     projected_probabilities,
 )
+from tests.naive import naive_distilled_loss
 
 PAD, WORDS, WIDTH, ROWS = 1, 13, 7, 11
 

@@ -9,14 +9,10 @@ import torch
 
 from nas_core.layers import smoothed_loss
 from nas_core.precision import computing_in, half_type
-from nas_core.supernet.teacher.projected import (
-    naive_distilled_loss,
-    probabilities_of,
-    projected_distilled_loss,
-    projected_probabilities,
-)
+from nas_core.supernet.teacher.projected import probabilities_of, projected_distilled_loss, projected_probabilities
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
+from tests.naive import naive_distilled_loss
 
 PAD, WORDS, WIDTH, ROWS = 1, 200, 32, 150
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.supernet.teacher.losses import naive_distillation_loss
+from tests.naive import naive_distillation_loss
 from tests.timm_ext.running import config
 from tests.timm_ext.trained.tiny import vit
 from timm_ext import elastic, load_model
