@@ -130,7 +130,7 @@ def _limit(name: str, value: Any) -> tuple[float | str, ...]:
         with suppress(ValueError):
             number = float(number) if isinstance(number, str) else number
         allowed = Range(0, 100 if percentage else math.inf, (0,))
-        number = float(checked_value(number, float, f"limit {name}", allowed))
+        number = float(checked_value(number, float, f"limit {name}" + " in %" * percentage, allowed))
         limits.append(given if percentage else number)
     return tuple(limits)
 
