@@ -3,7 +3,8 @@
 ``python -m benchmarks supernet_trust TASK --work DIR`` runs the trainings that the committed result lacks and adds
 them: networks of several seeds, spread evenly over size, supernets of several seeds and methods, and further training
 of extracted networks. ``--plan`` prints missing trainings with their minutes, ``--minutes`` limits the time of a call.
-``multi30k`` needs ``--bin`` (lower-cased, 2,000 joined subwords of sentencepiece).
+``multi30k`` needs ``--bin``: English to German, lower-cased, 2,000 joined subwords by sentencepiece's unigram model
+with character coverage 1, test split of 2016.
 """
 
 from __future__ import annotations
