@@ -16,7 +16,6 @@ from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet
 from optuna_ext.genes import suggest_architecture
-from optuna_ext.heartbeat import STALE_S, Heartbeat
 from optuna_ext.history import ERROR
 
 
@@ -26,7 +25,6 @@ def as_objective(
     *,
     limits: Limits = (),
     costs: Mapping[str, Callable[[Architecture], float]] | None = None,
-    stale_s: float = STALE_S,
 ) -> Callable[[Any], float | tuple[float, ...]]:
     """Return an objective for ``study.optimize`` that suggests an architecture and evaluates its subnet.
 
@@ -38,8 +36,6 @@ def as_objective(
         metrics: names of the objective values: metrics of the supernet, or names in ``costs`` or ``limits``.
         limits: hard constraints, as of :class:`SearchSampler`; the predicted values become metrics.
         costs: name -> function of an architecture; default: ``params_m`` and ``flops_g``, if they can be computed.
-        stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If its worker is
-            alive after all, its ``study.optimize`` raises "Cannot tell a FAIL trial".
     """
     optuna = require("optuna", "a supernet as an objective", "optuna")
     if isinstance(metrics, str) or not metrics:
@@ -48,10 +44,6 @@ def as_objective(
     formulas = costs_on_paper(space) if costs is None else costs
 
     def objective(trial: Any) -> float | tuple[float, ...]:
-        with Heartbeat(trial.storage, trial._trial_id, stale_s):
-            return evaluate(trial)
-
-    def evaluate(trial: Any) -> float | tuple[float, ...]:
         architecture = suggest_architecture(trial, space)
         trial.set_user_attr("architecture", architecture.key)
         row = space.rows([architecture])

@@ -21,7 +21,6 @@ from nas_core.search.strategies.shared import SharedSearch
 from nas_core.space import SearchSpace
 from nas_core.space.labels import parameters_of
 from optuna_ext.genes import distributions_of
-from optuna_ext.heartbeat import StaleTrials
 from optuna_ext.history import CLAIM, OPENED, History, Trials, metric_names
 
 _optuna = require("optuna", "sampling for Optuna", "optuna")
@@ -40,9 +39,8 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     of the storage, so workers with equal settings run one search. After the strategy's last proposal, the sampler
     mutates the best architectures. ``study.optimize`` stops when no new architecture is left.
 
-    A failed trial is repeated up to twice, unless it was pruned or has the user attribute ``error``. Trials of
-    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued architectures are not checked against the
-    limits.
+    A failed trial is repeated up to twice, unless it was pruned or has the user attribute ``error``. Enqueued
+    architectures are not checked against the limits.
 
     Args:
         limits: hard constraints ``{"params_m": (function of an architecture, largest value)}``, or a list of
@@ -78,7 +76,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._create(("loss", "objective_1")[: 1 + self.kind.multi_objective])  # fails early on a wrong setting
         self._independent = independent_sampler or _optuna.samplers.RandomSampler(seed=seed)
         self._distributions = distributions_of(space)
-        self._history, self._stale = History(space), StaleTrials()
+        self._history = History(space)
         self._search: SharedSearch | None = None
         self._study: Any = None
         self._undecided: dict[Any, float] = {}
@@ -120,7 +118,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     def _claim(self, study: Any, trial: Any) -> dict[str, Any]:
         self._wait_for_turn(study, trial.number)
         self._search_of(study)  # resets what was cached of another study
-        self._stale.fail_stale(study, study.get_trials(deepcopy=False))
         storage = study._storage
         with self._lock:
             for _ in range(ROUNDS):
@@ -159,7 +156,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     def _search_of(self, study: Any) -> SharedSearch:
         key = study._storage, study._study_id
         if self._search is None or self._study != key:
-            self._history, self._stale = History(self.space), StaleTrials()
+            self._history = History(self.space)
             self._search, self._study = SharedSearch(partial(self._create, metric_names(study, self._metrics))), key
         return self._search
 

@@ -67,6 +67,9 @@ def storage_at(folder: Path, kind: str) -> str:
 
 
 def study_in(storage: str, sampler: optuna.samplers.BaseSampler | None = None) -> optuna.Study:
-    journals = optuna.storages.journal
-    opened = storage if "://" in storage else optuna.storages.JournalStorage(journals.JournalFileBackend(storage))
+    opened: optuna.storages.BaseStorage
+    if "://" in storage:
+        opened = optuna.storages.RDBStorage(storage, heartbeat_interval=1, grace_period=5)
+    else:
+        opened = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(storage))
     return optuna.create_study(storage=opened, study_name=NAME, sampler=sampler, load_if_exists=True)

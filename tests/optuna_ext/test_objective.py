@@ -8,7 +8,6 @@ import pytest
 from nas_core.errors import NasExtError
 from nas_core.space import Architecture
 from optuna_ext import HATEvolutionSampler, architecture_of, as_objective
-from optuna_ext.heartbeat import BEAT
 from tests.cli.searching import SPACE as TRANSLATION
 from tests.optuna_ext.study import SMALL, SPACE, limit, quality, size, supernet
 from tests.toys import ToySupernet
@@ -74,15 +73,3 @@ def test_errors_of_the_user_end_the_study() -> None:
     study = optuna.create_study()
     with pytest.raises(NasExtError, match="no split"):
         study.optimize(as_objective(ToySupernet(SPACE, score), costs={}), n_trials=2)
-
-
-def test_there_is_a_heartbeat_before_anything_is_suggested() -> None:
-    beaten = []
-
-    def cost(architecture: Architecture) -> float:
-        beaten.extend(trial.system_attrs[BEAT][0] for trial in study.get_trials(deepcopy=False))
-        return size(architecture)
-
-    study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
-    study.optimize(as_objective(supernet(), costs={"size": cost}), n_trials=1)
-    assert beaten == [1]
