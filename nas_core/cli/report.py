@@ -49,7 +49,7 @@ def searches(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:
-    """Write report.html, front-*.png, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
+    """Write report.html, evaluations.csv, evaluations.jsonl and finalists.csv into a search's folder, and
     print the finalists. For several searches, write one page that compares them and print a table.
     """
     if len(runs) > 1:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
-_DOTS, _GREY, _INK = "#44505c", "#b9c0c7", "#2b3036"
+_INK = "#2b3036"
 _STYLE = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -33,7 +33,6 @@ _STYLE = {
     "legend.frameon": False,
     "figure.dpi": 160,
 }
-_WIDE = (7.6, 4.4)
 
 
 @dataclass(frozen=True)
@@ -45,42 +44,6 @@ class Mark:
     y: float
     number: int | None = None
     """Index of its row in the page's table."""
-
-
-def pareto(
-    evaluated: Sequence[tuple[float, float]],
-    marks: Sequence[Mark] = (),
-    limits: Sequence[float] = (),
-    x_label: str = "predicted latency (ms)",
-    y_label: str = "validation loss",
-    maximised: bool = False,
-) -> bytes:
-    """Draw points (cost, value), their Pareto front, limits and labelled points."""
-    with figure_of(_WIDE) as figure:
-        axes = figure.subplots()
-        if evaluated:
-            x, y = zip(*evaluated, strict=True)
-            axes.scatter(x, y, s=16, color=_DOTS, linewidths=0, alpha=0.75, label=f"evaluated ({len(evaluated)})")
-            front = pareto_front(evaluated, maximised)
-            x, y = zip(*front, strict=True)
-            axes.step(x, y, where="post", color=COLOURS[0], linewidth=1.6, label=f"Pareto front ({len(front)})")
-            axes.scatter(x, y, s=20, color=COLOURS[0], zorder=3)
-        for limit in limits:
-            axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1)
-            axes.annotate(f"{limit:g}", (limit, 1), (3, -10), xycoords=("data", "axes fraction"),
-                          textcoords="offset points", color=COLOURS[1], fontsize=8)  # fmt: skip
-        if marks:
-            axes.scatter(
-                [mark.x for mark in marks], [mark.y for mark in marks], s=60, facecolor="none", edgecolor=COLOURS[1],
-                linewidth=1.8, zorder=5, label="finalists",
-            )  # fmt: skip
-        for mark in marks:
-            axes.annotate(mark.name, (mark.x, mark.y), (6, 6), textcoords="offset points", fontsize=9, zorder=6)
-        axes.set(xlabel=x_label, ylabel=y_label)
-        axes.margins(x=0.13, y=0.12)
-        if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside upper center", ncols=4, fontsize=9)
-        return png(figure)
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:

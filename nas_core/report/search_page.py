@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -191,8 +190,6 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
         x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
         if clouds:
             clouds[-1] = replace(clouds[-1], labels=labels)
-        picture = plots.pareto(run.points(cost), labels, limits, x, y, run.maximised)
-        write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", picture)
         page.plot(
             figures.fronts(clouds, x, y, limits, run.maximised),
             f"{y} against {x} of all evaluated architectures, with their Pareto front",
