@@ -34,7 +34,7 @@ train(vit, labels)
 converted, supernet = elastic(vit), elastic(vit)
 train(supernet, torch.stack([vit(batch).detach().softmax(1) for batch in images]))
 strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.1)}, RandomConfig(evaluations=20, batch=20))
-best = search(strategy, lambda network: -right(supernet, network), progress=False).winner.architecture
+best = search(strategy, lambda network: -right(supernet, network), progress=False).best.architecture
 write_subnet(supernet, best, "elastic_vit.pt")
 for network in (supernet.space.largest(), best):
     before, after = right(converted, network), right(supernet, network)

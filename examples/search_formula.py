@@ -33,4 +33,4 @@ strategy = HATEvolution(SPACE, {"latency_ms": (latency_ms, 30.0)}, config)
 result = search(strategy, evaluate, sys.argv[1] if len(sys.argv) > 1 else None, progress=False)
 for entry in result.archive:
     print(f"error {entry.metrics['loss']:.4f}  {entry.metrics['latency_ms']:5.1f} ms  {entry.architecture.to_dict()}")
-print(f"best of {result.evaluations}: {result.winner.architecture.to_dict()}")
+print(f"best of {result.evaluations}: {result.best.architecture.to_dict()}")

@@ -33,7 +33,7 @@ def evaluate(architecture):  # on the last images; yours are validated on others
 
 
 strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.5)}, RandomConfig(evaluations=20, batch=20))
-best = search(strategy, evaluate, folder / "run", progress=False).winner.architecture
+best = search(strategy, evaluate, folder / "run", progress=False).best.architecture
 write_subnet(supernet, best, file := folder / "subnet.pt")
 model = timm.create_model("mformer_cifar10_small", num_classes=3, subnet=best, checkpoint_path=str(file)).eval()
 print(f"{params_m(best):.2f} M parameters, {(model(images).argmax(1) == labels).float().mean():.0%} right: {best!r}")

@@ -28,7 +28,7 @@ class HuggingFaceSupernet(Supernet):
     """Supernet in a folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
     ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), of the
-    tokens of translations (``also_evaluate("bleu")`` adds ``bleu``), or of the classes of images (with ``accuracy``).
+    tokens of translations (``add_metric("bleu")`` adds ``bleu``), or of the classes of images (with ``accuracy``).
     Without one of these heads it is 1 minus ``spearman``, the agreement of
     sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
     of all pairs of sentences.
@@ -36,7 +36,7 @@ class HuggingFaceSupernet(Supernet):
     Args:
         data: folder with a text file for each subset, or with a folder of images by class.
         valid_subset: name of the file or folder that is evaluated, without ``.txt`` or ``.tsv``.
-        valid_sentences: number of its lines or images; default: all lines, or 500 images.
+        valid_samples: number of its lines or images; default: all lines, or 500 images.
         evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
     """
 
@@ -47,7 +47,7 @@ class HuggingFaceSupernet(Supernet):
         folder: Path | str,
         data: Path | str | None = None,
         valid_subset: str = "valid",
-        valid_sentences: int | None = None,
+        valid_samples: int | None = None,
         device: str = "cpu",
         evaluate: Evaluate | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class HuggingFaceSupernet(Supernet):
         self._settings = read_settings(self.folder)
         self.elastic: ElasticModel = read_supernet(self.folder).to(self.device)
         self.space = self.elastic.space
-        self._data, self._subset, self._count = data or self._settings.get("data"), valid_subset, valid_sentences
+        self._data, self._subset, self._count = data or self._settings.get("data"), valid_subset, valid_samples
         self._evaluate = evaluate
         self._evaluated: list[dict[str, Tensor]] | None = None
         self._teacher: Tensor | None = None
@@ -88,7 +88,7 @@ class HuggingFaceSupernet(Supernet):
     def _texts(self) -> list[str]:
         return read_texts(self._data, self._subset, self.folder, self.head)[: self._count]
 
-    def also_evaluate(self, metric: str) -> None:
+    def add_metric(self, metric: str) -> None:
         self._bleu = self._bleu or (metric == "bleu" and self.head == "translation")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:

@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--checkpoint", required=True, help="checkpoint of a trained supernet")
     result.add_argument("--data", help="data folder; default: the one used for training the supernet")
     result.add_argument("--valid-subset", default="valid", help="split used for the evaluation; default: valid")
-    result.add_argument("--valid-sentences", type=int, help="number of examples to evaluate; default: all")
+    result.add_argument("--valid-samples", type=int, help="number of examples to evaluate; default: all")
     result.add_argument(
         "--metric", default="loss", help="metric shown on NNI's web page: loss (default), or top1 for images"
     )
@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> None:
         options.checkpoint,
         data=options.data,
         valid_subset=options.valid_subset,
-        valid_sentences=options.valid_sentences,
+        valid_samples=options.valid_samples,
         device=options.device,
         **({} if options.precision == PRECISIONS[0] else {"precision": options.precision}),
     )

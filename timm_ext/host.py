@@ -42,7 +42,7 @@ class ImageSupernet(Supernet):
     Args:
         data: validation images, or the training images from which they are held out; default: as in the training.
         valid_subset: ``valid``, or a subfolder of the data such as ``train`` or ``test``.
-        valid_sentences: number of random images to evaluate; default: all.
+        valid_samples: number of random images to evaluate; default: all.
     """
 
     units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
@@ -53,11 +53,11 @@ class ImageSupernet(Supernet):
         path: Path,
         data: str | None = None,
         valid_subset: str = "valid",
-        valid_sentences: int | None = None,
+        valid_samples: int | None = None,
         device: str = "cpu",
         precision: str = "fp32",
     ) -> None:
-        self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_sentences
+        self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_samples
         self.device = usable_device(device)
         self.precision = check_precision(precision, self.device)
         self._state = read_checkpoint(path)

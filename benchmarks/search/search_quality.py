@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency-model", type=Path)
     parser.add_argument("--limit-ms", type=float)
     parser.add_argument("--table", type=Path, metavar="FILE")
-    parser.add_argument("--valid-sentences", type=int, default=100)
+    parser.add_argument("--valid-samples", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not (options.checkpoint and options.data and options.latency_model and options.limit_ms):
         parser.error("expected CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS, or --table FILE")
     supernet = open_supernet(
-        options.checkpoint, data=str(options.data), valid_sentences=options.valid_sentences, device=options.device
+        options.checkpoint, data=str(options.data), valid_samples=options.valid_samples, device=options.device
     )
     limits = [latency_limit(load_latency_model(options.latency_model, "genes", supernet.space), options.limit_ms)]
     options.work.mkdir(parents=True, exist_ok=True)
@@ -137,8 +137,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             if isinstance(strategy, RankNAS):
                 free.setdefault(name, []).append(strategy.free_genes)
             if name == EVOLUTION:
-                saved.append(round(strategy.saved / strategy.proposed, 3))
-        settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_sentences}
+                saved.append(round(strategy.cache_hits / strategy.proposed, 3))
+        settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_samples}
         settings["supernet_updates"] = read_checkpoint(options.checkpoint)["optimizer_history"][-1]["num_updates"]
         counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
         machine = describe_machine(options.device, 1)

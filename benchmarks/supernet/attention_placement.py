@@ -133,7 +133,7 @@ class Evaluator:
     def supernet(self) -> Any:
         from nas_core.supernet import open_supernet
 
-        return open_supernet(self.checkpoint, data=str(self.job.bin), valid_sentences=self.job.sequences)
+        return open_supernet(self.checkpoint, data=str(self.job.bin), valid_samples=self.job.sequences)
 
     def __call__(self, architecture: Architecture) -> dict[str, float]:
         if architecture.key not in self.metrics:
@@ -224,7 +224,7 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
         objectives=["loss", "cache_mb"], progress=False,
     )  # fmt: skip
     rows = []
-    for number, (name, best) in zip(limits, result.best.items(), strict=True):
+    for number, (name, best) in zip(limits, result.best_by_search.items(), strict=True):
         row: dict[str, Any] = {"linear_layers": number, "cache_mb": by_count[number], "ppl": best.metrics["ppl"]}
         row |= {"search": name, "attention": list(best.architecture["attention"])}  # type: ignore[arg-type]
         simple = {

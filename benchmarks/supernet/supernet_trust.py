@@ -123,7 +123,7 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
         architectures = [architectures[training.network]]
     supernet = open_supernet(checkpoint, data=str(bin), valid_subset="test")
     for metric in task.metrics:
-        supernet.also_evaluate(metric)
+        supernet.add_metric(metric)
     quality = [supernet.evaluate(architecture) for architecture in architectures]
     record: dict[str, Any] = {
         **training.key,

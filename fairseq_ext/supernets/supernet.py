@@ -49,7 +49,7 @@ class FairseqSupernet(TrainingSupernet):
     Args:
         data: folder of ``fairseq-preprocess``; default: the one named in the checkpoint.
         valid_subset: split for evaluation.
-        valid_sentences: number of random sentences to evaluate, the same each time; default: all.
+        valid_samples: number of random sentences to evaluate, the same each time; default: all.
         precision: precision of evaluations.
     """
 
@@ -62,11 +62,11 @@ class FairseqSupernet(TrainingSupernet):
         path: Path,
         data: str | None = None,
         valid_subset: str = "valid",
-        valid_sentences: int | None = None,
+        valid_samples: int | None = None,
         device: str = "cpu",
         precision: str = "fp32",
     ) -> None:
-        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
+        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_samples
         self.device = usable_device(device)
         self.precision = check_precision(precision, self.device)
         self._state = read_checkpoint(path)
@@ -168,7 +168,7 @@ class TranslationSupernet(FairseqSupernet):
         source, target = self.fairseq_task.source_dictionary, self.fairseq_task.target_dictionary
         return {"kind": "translation", "source_vocab": len(source), "target_vocab": len(target)}
 
-    def also_evaluate(self, metric: str) -> None:
+    def add_metric(self, metric: str) -> None:
         self._bleu = self._bleu or metric == "bleu"
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:

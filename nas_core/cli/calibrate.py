@@ -32,7 +32,7 @@ def command(
     test_set: Annotated[str | None, typer.Option(help="Required test set of all results.")] = None,
     data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
     valid_subset: Annotated[str, typer.Option(help="Split on which the supernet is evaluated.")] = "valid",
-    valid_sentences: Annotated[
+    valid_samples: Annotated[
         int | None, typer.Option(min=1, help="Number of sentences of the split; default: all.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
@@ -48,7 +48,7 @@ def command(
         raise ConfigError(
             f"--valid-subset is {valid_subset}; test data must not be used here, give a validation split such as valid"
         )
-    settings = evaluation_settings(data, valid_subset, valid_sentences)
+    settings = evaluation_settings(data, valid_subset, valid_samples)
     fingerprints = [file_digest(path) for path in supernet]
     if len(set(fingerprints)) < len(fingerprints):
         raise ConfigError(

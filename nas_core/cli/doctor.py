@@ -68,11 +68,11 @@ CUDA_PACKAGES = {
 """Package for CUDA devices -> names under which it is distributed."""
 GROUPS = {
     "nas_ext.accuracy_models": "nas_core.predictor:ACCURACY_MODELS",
-    "nas_ext.attention_kinds": "nas_core.layers.attention:KINDS",
+    "nas_ext.attention_kinds": "nas_core.layers.attention:ATTENTION_KINDS",
     "nas_ext.graph_readers": "nas_core.predictor:READERS",
     "nas_ext.hosts": "nas_core.adapters:ADAPTERS",
     "nas_ext.latency_models": "nas_core.latency:LATENCY_MODELS",
-    "nas_ext.network_kinds": "nas_core.models:KINDS",
+    "nas_ext.network_kinds": "nas_core.models:NETWORK_KINDS",
     "nas_ext.routers": "nas_core.layers:ROUTERS",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
 }

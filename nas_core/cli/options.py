@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.models.kind import KINDS, ModelKind
+from nas_core.models.kind import NETWORK_KINDS, ModelKind
 from nas_core.options import Option, options_of, read_pairs
 from nas_core.supernet.host import vocabularies
 
@@ -74,7 +74,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 def workload_help() -> str:
     return "\n\n".join(
         settings_help(f"Workload of {name} networks; --workload NAME=VALUE", kind.workload_config)
-        for name, kind in KINDS.items()
+        for name, kind in NETWORK_KINDS.items()
     )
 
 

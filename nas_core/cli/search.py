@@ -58,10 +58,11 @@ def _report(settings: SearchSettings, result: SearchResult) -> None:
     from nas_core.report.run import finalists_text, read_run
 
     typer.echo(finalists_text(read_run(settings.out)))
-    total = result.evaluations + result.saved
+    total = result.evaluations + result.cache_hits
     typer.echo(
-        f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
-        f" saved by the cache ({result.saved / total:.0%}), {len(result.archive)} on the Pareto front:"
+        f"{result.evaluations} architectures evaluated ({result.replayed} of them before),"
+        f" {result.cache_hits} evaluations saved by the cache ({result.cache_hits / total:.0%}),"
+        f" {len(result.archive)} on the Pareto front:"
         f" {settings.out}"
     )
 

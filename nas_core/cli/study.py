@@ -32,7 +32,7 @@ def _study(
     out: Annotated[Path, typer.Option(help="Output folder.")],
     data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
     valid_subset: Annotated[str, typer.Option(help="Split for evaluations.")] = "valid",
-    valid_sentences: Annotated[
+    valid_samples: Annotated[
         int | None, typer.Option(min=1, help="Number of examples of the split; default: all.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device: cpu, cuda, cuda:1.")] = "cpu",
@@ -49,7 +49,7 @@ def _study(
     opened = {
         "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,
-        "valid_sentences": valid_sentences,
+        "valid_samples": valid_samples,
         "device": device,
     }
     subjects = open_subjects(checkpoint, **opened)

@@ -6,7 +6,7 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.graph.graph import Graph, GraphError
-    from nas_core.graph.graphs import Graphs, described
+    from nas_core.graph.graphs import Graphs, with_operations
     from nas_core.graph.nasbench101 import nasbench101_graph
     from nas_core.graph.nasbench201 import nasbench201_graph, nasbench201_string
     from nas_core.graph.nasbench301 import nasbench301_graph
@@ -19,7 +19,6 @@ __all__ = [
     "GraphError",
     "Graphs",
     "Operation",
-    "described",
     "nasbench101_graph",
     "nasbench201_graph",
     "nasbench201_string",
@@ -28,6 +27,7 @@ __all__ = [
     "read_onnx",
     "transnasbench_macro_graph",
     "transnasbench_micro_graph",
+    "with_operations",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -220,10 +220,10 @@ def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[O
 
 
 @overload
-def described(graphs: Graph, operations: Sequence[Operation | str]) -> Graph: ...
+def with_operations(graphs: Graph, operations: Sequence[Operation | str]) -> Graph: ...
 @overload
-def described(graphs: Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graphs: ...
-def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graph | Graphs:
+def with_operations(graphs: Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graphs: ...
+def with_operations(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graph | Graphs:
     """Return graphs with a description of their operations.
 
     Args:
@@ -233,7 +233,7 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
         GraphError: a name is unknown, or an operation index has no description.
     """
     if isinstance(graphs, Graph):
-        return described([graphs], operations)[0]
+        return with_operations([graphs], operations)[0]
     table: list[Operation] = []
     for item in operations:
         operation = operation_named(item) if isinstance(item, str) else item

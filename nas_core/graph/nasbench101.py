@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError, operation_indices
-from nas_core.graph.graphs import Graphs, described
+from nas_core.graph.graphs import Graphs, with_operations
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
@@ -92,4 +92,4 @@ def _small(graphs: Graphs) -> Graphs:
             f"cell {cell} has {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges; expected at most {NODES}"
             f" and {EDGES} as in NAS-Bench-101, skip it or create a Graph"
         )
-    return described(graphs, OPERATIONS)
+    return with_operations(graphs, OPERATIONS)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError, operation_indices
-from nas_core.graph.graphs import Graphs, described
+from nas_core.graph.graphs import Graphs, with_operations
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
@@ -64,7 +64,7 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
     adjacency = _links() & present[:, :, None] & present[:, None, :]
     keep = on_paths(adjacency) if prune else present
     keep[:, [0, 7]] = True
-    return described(compacted(kinds, adjacency, keep), OPERATIONS)
+    return with_operations(compacted(kinds, adjacency, keep), OPERATIONS)
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.graph.graph import Graph, GraphError, operation_indices, whole_numbers
-from nas_core.graph.graphs import described
+from nas_core.graph.graphs import with_operations
 
 CHOICES = (
     "max_pool_3x3",
@@ -72,4 +72,4 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
             edges.append((place, start + _CELL - 1))
     if connect:
         edges += [(_CELL - 1, _CELL), (_CELL - 1, _CELL + 1)]
-    return described(Graph(np.array(ops), edges), OPERATIONS)
+    return with_operations(Graph(np.array(ops), edges), OPERATIONS)

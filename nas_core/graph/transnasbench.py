@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nas_core.graph import nasbench201
 from nas_core.graph.graph import Graph, GraphError, operation_indices
-from nas_core.graph.graphs import described
+from nas_core.graph.graphs import with_operations
 from nas_core.graph.operation import Operation
 
 MICRO_CHOICES = nasbench201.CHOICES[:4]
@@ -70,4 +70,4 @@ def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.int
         raise GraphError(f"got modules {digits.tolist()}; expected a list of 4 to 6 numbers from 1 to 4")
     nodes = np.arange(len(modules) + 2)
     chain = Graph(np.concatenate([[0], modules, [output]]), np.stack([nodes[:-1], nodes[1:]], axis=1))
-    return described(chain, _DESCRIBED)
+    return with_operations(chain, _DESCRIBED)

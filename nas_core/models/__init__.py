@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.models.kind import KINDS, ModelKind, OnePassKind, flops_g, kind_of, params_m
+    from nas_core.models.kind import NETWORK_KINDS, ModelKind, OnePassKind, flops_g, kind_of, params_m
 
 __all__ = [
-    "KINDS",
+    "NETWORK_KINDS",
     "ModelKind",
     "OnePassKind",
     "flops_g",

@@ -10,7 +10,7 @@ import numpy as np
 from nas_core.errors import ArchitectureError, SpaceError, unknown_choice
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.cosformer.kind import LinearAttention
-from nas_core.layers.attention.kinds import KINDS, AttentionKind, resolve_kind
+from nas_core.layers.attention.kinds import ATTENTION_KINDS, AttentionKind, resolve_kind
 from nas_core.layers.transformer import AttentionConfig
 from nas_core.space import SearchSpace
 from nas_core.space.architecture import Option
@@ -53,7 +53,7 @@ class StackGenes:
         return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
-        return [name for name, kind in KINDS.items() if self.place in kind.places]
+        return [name for name, kind in ATTENTION_KINDS.items() if self.place in kind.places]
 
     def attention_options(self, space: SearchSpace) -> list[tuple[str, ...]]:
         """Return the attention types of each layer, by default softmax."""
@@ -75,7 +75,7 @@ class StackGenes:
 
     def bounded(self, space: SearchSpace) -> bool:
         """Return True if any attention of a space has a maximum length."""
-        return any(KINDS.get(kind).is_bounded for kinds in self.attention_options(space) for kind in kinds)
+        return any(ATTENTION_KINDS.get(kind).is_bounded for kinds in self.attention_options(space) for kind in kinds)
 
     def widest_layers(self, space: SearchSpace) -> list[tuple[int, int]]:
         """Return the largest feed-forward width and query width of each layer."""
@@ -120,7 +120,7 @@ class ChainGraphs:
     def operations(self) -> tuple[str, ...]:
         """Return operation names by index."""
         place = self._genes.place
-        attention = [kind.operation(place) for _, kind in KINDS.items() if place in kind.places]
+        attention = [kind.operation(place) for _, kind in ATTENTION_KINDS.items() if place in kind.places]
         return tuple(dict.fromkeys((*self._first, *attention)))
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
@@ -128,7 +128,7 @@ class ChainGraphs:
         supported = self._genes.known_attention()
         if name not in supported:
             raise ArchitectureError(f"attention is {name!r}; expected one of {supported}")
-        kind = KINDS.get(name)
+        kind = ATTENTION_KINDS.get(name)
         return kind, kind.operation(self._genes.place)
 
     def chain(self, nodes: Sequence[tuple[str, tuple[int, ...]]]) -> Graph:

@@ -135,7 +135,7 @@ class ModelKind(ABC):
         names = {field.name for field in fields(self.workload_config)}
         return {name: value for name, value in task.items() if name in names}
 
-    def described(self, config: Any) -> dict[str, Any]:
+    def workload_to_dict(self, config: Any) -> dict[str, Any]:
         """Return workload settings and the kind's name as a dictionary. :func:`workload_of` is the inverse."""
         return {"kind": self.name, **asdict(config)}
 
@@ -177,7 +177,7 @@ class OnePassKind(ModelKind):
         return [SpacePart("network", network, self.inputs(architecture, config))]
 
 
-KINDS: Registry[ModelKind] = Registry(
+NETWORK_KINDS: Registry[ModelKind] = Registry(
     "kind of network",
     "nas_ext.network_kinds",
     {
@@ -201,7 +201,7 @@ def fitting_kind(value: SearchSpace | Architecture) -> ModelKind | None:
         SpaceError: the kind does not support an option of the space.
     """
     names = _genes(value)
-    kinds = [kind for _, kind in KINDS.items() if names.issuperset(kind.genes)]
+    kinds = [kind for _, kind in NETWORK_KINDS.items() if names.issuperset(kind.genes)]
     if len(kinds) > 1:
         raise ConfigError(
             f"{_called(value)} matches several kinds of network, {' and '.join(kind.name for kind in kinds)};"
@@ -223,7 +223,7 @@ def kind_of(value: SearchSpace | Architecture) -> ModelKind:
         return kind
     names = _genes(value)
     error = SpaceError if isinstance(value, SearchSpace) else ArchitectureError
-    lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in KINDS.items()}
+    lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in NETWORK_KINDS.items()}
     fewest = min(map(len, lacking.values()))
     needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
     raise error(
@@ -245,13 +245,13 @@ def flops_g(architecture: Architecture) -> float:
     return kind_of(architecture).flops_g(architecture)
 
 
-def workload_of(described: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
-    """Return network kind and workload settings from :meth:`ModelKind.described`, or None if the kind is unknown."""
-    settings = dict(described)
+def workload_of(content: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
+    """Return network kind and workload settings from :meth:`ModelKind.workload_to_dict`; None: unknown kind."""
+    settings = dict(content)
     name = settings.pop("kind", None)
-    if name not in KINDS.names():
+    if name not in NETWORK_KINDS.names():
         return None
-    kind = KINDS.get(name)
+    kind = NETWORK_KINDS.get(name)
     return kind, kind.config(settings)
 
 

@@ -104,7 +104,7 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
     if reader is not None and int(graph.ops.max()) >= len(reader.operations):
         indices = f"0 to {len(reader.operations) - 1} ({', '.join(reader.operations)})"
         raise GraphError(f"operation index is {int(graph.ops.max())}; expected {indices} of reader {reader.name!r}")
-    return graph if reader is None else reader.described(graph)
+    return graph if reader is None else reader.with_operations(graph)
 
 
 def _target(record: Mapping[str, Any], name: str) -> float:

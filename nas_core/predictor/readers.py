@@ -10,12 +10,12 @@ from typing import Any
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.graph import Graph, GraphError
-from nas_core.graph.graphs import described
+from nas_core.graph.graphs import with_operations
 from nas_core.graph.onnx.encoding import ATTRIBUTES
 from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.graph.onnx.reader import onnx_graph
 from nas_core.graph.operation import operation_named
-from nas_core.models.kind import KINDS, ModelKind
+from nas_core.models.kind import NETWORK_KINDS, ModelKind
 from nas_core.registry import Registry
 from nas_core.space.architecture import Architecture
 
@@ -53,11 +53,11 @@ class Reader:
             raise GraphError(f"got {got}; expected the keys {', '.join(signature.parameters)}") from None
         return self.read(*bound.args, **bound.kwargs)
 
-    def described(self, graph: Graph) -> Graph:
+    def with_operations(self, graph: Graph) -> Graph:
         """Add descriptions of operations to a graph, if all names of operations have one."""
         if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
             return graph
-        return described(graph, self.operations)
+        return with_operations(graph, self.operations)
 
 
 READERS: Registry[Reader] = Registry(
@@ -78,7 +78,7 @@ READERS: Registry[Reader] = Registry(
 
 
 def reader_names() -> list[str]:
-    return list(dict.fromkeys([*READERS.names(), *KINDS.names()]))
+    return list(dict.fromkeys([*READERS.names(), *NETWORK_KINDS.names()]))
 
 
 def reader_of_kind(kind: ModelKind) -> Reader:
@@ -93,9 +93,9 @@ def reader_for(name: str) -> Reader:
     """
     if name in READERS.names():
         return READERS.get(name)
-    if name not in KINDS.names():
+    if name not in NETWORK_KINDS.names():
         raise unknown_choice("graph reader", name, reader_names())
-    return reader_of_kind(KINDS.get(name))
+    return reader_of_kind(NETWORK_KINDS.get(name))
 
 
 NASBENCH101 = Reader("nasbench101", nasbench101.nasbench101_graph, nasbench101.OPERATIONS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nas_core.errors import ArchitectureError
-from nas_core.layers.attention import KINDS
+from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
@@ -32,7 +32,7 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
     values = (value for genes in networks for value in genes.values())
     kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
-    return {name: _KINDS.get(name, (_UNKNOWN, name[:1].upper())) for name in KINDS.names() if name in kinds}
+    return {name: _KINDS.get(name, (_UNKNOWN, name[:1].upper())) for name in ATTENTION_KINDS.names() if name in kinds}
 
 
 def layers_table(architecture: Architecture) -> Table:

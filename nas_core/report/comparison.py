@@ -24,7 +24,7 @@ _SAME = {
     "space": "search space",
     "data": "data",
     "valid_subset": "validation split",
-    "valid_sentences": "evaluated part",
+    "valid_samples": "evaluated part",
     "checkpoint_sha256": "checkpoint",
     "latency_model_sha256": "latency model",
 }
@@ -51,13 +51,13 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
         for note in limit_notes(run):
             page.paragraph(f"{name}: {note}")
     page.heading("Pareto fronts")
-    y, sources = first.described(first.metric).title, ", or ".join(dict.fromkeys(run.source for run in runs))
+    y, sources = first.metric_info(first.metric).title, ", or ".join(dict.fromkeys(run.source for run in runs))
     for cost in costs:
         clouds = []
         for place, (run, name) in enumerate(zip(runs, names, strict=True)):
             labels = [replace(label, name="") for label in finalist_labels(run, points, cost, place)]
             clouds.append(replace(cloud_of(run, points, cost, name, place), labels=labels))
-        title = first.described(cost).title
+        title = first.metric_info(cost).title
         page.plot(
             figures.fronts(clouds, title, y, maximised=first.maximised, own_fronts=True),
             f"{y} against {title} of each run",
@@ -85,7 +85,7 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
     fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
     limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
     volumes = _volumes(fronts, runs[0].maximised)
-    metric = runs[0].described(runs[0].metric)
+    metric = runs[0].metric_info(runs[0].metric)
     unit = UNITS.get(cost, "")
     rows = []
     for run, name, front, volume in zip(runs, names_of(runs), fronts, volumes, strict=True):
@@ -167,7 +167,7 @@ def _different(runs: Sequence[SearchRun]) -> list[str]:
     different = [
         shown for name, shown in _SAME.items() if any(r.settings.get(name) != first.settings.get(name) for r in runs)
     ]
-    units = {run.described(run.metric).title for run in runs}
+    units = {run.metric_info(run.metric).title for run in runs}
     return different + ([f"units of the objective ({', '.join(sorted(units))})"] if len(units) > 1 else [])
 
 

@@ -84,7 +84,7 @@ class SearchRun:
     @property
     def objective(self) -> str:
         """Objective as text, such as ``minimise loss``."""
-        return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
+        return f"{'maximise' if self.maximised else 'minimise'} {self.metric_info(self.metric).title}"
 
     @property
     def from_supernet(self) -> bool:
@@ -101,7 +101,7 @@ class SearchRun:
             return "with the value that a calibration estimates from inherited weights of the supernet"
         return "evaluated with inherited weights of the supernet"
 
-    def described(self, name: str) -> Metric:
+    def metric_info(self, name: str) -> Metric:
         units = self.notes.get("units")
         return metric_named(name, units if isinstance(units, Mapping) else None)
 
@@ -226,7 +226,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
                 "genes": describe(Architecture(finalist["genes"])) if genes else None,
             }
         )
-    named = [run.described(name) for name in (run.metric, *others)]
+    named = [run.metric_info(name) for name in (run.metric, *others)]
     columns = [
         Column("architecture", "architecture"),
         *(Column(metric.name, metric.title, metric.spec) for metric in named),
@@ -306,7 +306,7 @@ def limit_notes(run: SearchRun) -> list[str]:
     return notes
 
 
-_SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentences": "evaluated examples"}
+_SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_samples": "evaluated examples"}
 
 
 def facts_of(run: SearchRun) -> dict[str, Any]:

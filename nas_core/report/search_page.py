@@ -117,7 +117,7 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
             values = [names[place] if names else None, *metric_values, measured, *texts]
             rows.append(Row(key, values, about=[evaluation.get("error") or ""], genes=evaluation.get("genes", {})))
     fields = [Field("run")]
-    for metric in (runs[0].described(name) for name in metrics):
+    for metric in (runs[0].metric_info(name) for name in metrics):
         fields.append(Field(metric.label, metric.unit, int(metric.spec[1]) if metric.spec.endswith("f") else None))
     fields += [Field("measured latency", "ms", 2), Field("search"), Field("best")]
     summary = {"summary": "As a file, for nas-ext extract --arch"} if all(run.from_supernet for run in runs) else {}
@@ -181,13 +181,13 @@ def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int =
 def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
     searches = list(run.history())
     for cost in run.costs:
-        page.heading(f"Pareto front: {run.described(cost).label}")
+        page.heading(f"Pareto front: {run.metric_info(cost).label}")
         clouds = [
             cloud_of(run, points, cost, limit_label(search) if len(searches) > 1 else "evaluated", search=search)
             for search in searches
         ]
         labels = finalist_labels(run, points, cost)
-        x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
+        x, y, limits = run.metric_info(cost).title, run.metric_info(run.metric).title, run.limits(cost)
         if clouds:
             clouds[-1] = replace(clouds[-1], labels=labels)
         page.plot(
@@ -201,7 +201,7 @@ def _add_course(page: Page, run: SearchRun) -> None:
     page.heading("Course of the search")
     history = {limit_label(name): values for name, values in run.history().items()}
     page.plot(
-        figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
+        figures.progress(history, f"best {run.metric_info(run.metric).title} so far", run.maximised),
         "best value so far over the evaluations",
     )
 
@@ -223,7 +223,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
     if taus_by_metric := importance(run):
         genes = searched_genes(run)
         series = {
-            run.described(name).title: {gene: tau for gene, tau in taus.items() if gene in genes}
+            run.metric_info(name).title: {gene: tau for gene, tau in taus.items() if gene in genes}
             for name, taus in taus_by_metric.items()
         }
         page.heading("Genes that matter")

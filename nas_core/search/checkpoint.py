@@ -58,7 +58,7 @@ class SearchSettings:
     """Data folder; default: the supernet's training data."""
     valid_subset: str = "valid"
     """Split whose loss is minimised."""
-    valid_sentences: int | None = None
+    valid_samples: int | None = None
     """Number of sentences of the split to evaluate; default: all."""
     evaluations: int | None = None
     """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options."""
@@ -89,8 +89,8 @@ class SearchSettings:
     def __post_init__(self) -> None:
         positive = Range(1)
         check_fields(self, ranges={"seed": Range(0), "finalists": positive})
-        if self.valid_sentences is not None:
-            checked_value(self.valid_sentences, int, "valid_sentences", positive)
+        if self.valid_samples is not None:
+            checked_value(self.valid_samples, int, "valid_samples", positive)
         if self.evaluations is not None:
             checked_value(self.evaluations, int, "evaluations", Range(10))
         object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
@@ -114,7 +114,7 @@ class SearchSettings:
         """Data options for :func:`nas_core.supernet.open_supernet`."""
         from nas_core.search.calibration.files import evaluation_settings
 
-        return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
+        return evaluation_settings(self.data, self.valid_subset, self.valid_samples)
 
 
 def _limit(name: str, value: Any) -> tuple[float | str, ...]:
@@ -250,8 +250,8 @@ class _CheckpointSearch:
                 None if elsewhere else evaluation,
                 settings.out,
                 evaluate_many=evaluate_many,
-                together=elsewhere.together if elsewhere else 1,
-                at_once=getattr(elsewhere, "at_once", None),
+                batch_size=elsewhere.batch_size if elsewhere else 1,
+                workers=getattr(elsewhere, "workers", None),
                 objectives=self.objectives,
                 finalists=settings.finalists,
                 settings=self.compared,

@@ -32,7 +32,7 @@ class Constraint:
     limit: float
     """Largest allowed value, in the metric's unit."""
     predict_rows: PredictRows
-    together: int = 0
+    batch_size: int = 0
     """Batch size of a slow predictor; 0 if the predictor is fast."""
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Constraint:
 
     @classmethod
     def cached(
-        cls, name: str, limit: float, predict: Callable[[Rows], Sequence[float]], together: int = 0
+        cls, name: str, limit: float, predict: Callable[[Rows], Sequence[float]], batch_size: int = 0
     ) -> Constraint:
         """Return a constraint that predicts each architecture once."""
         cache: dict[bytes, float] = {}
@@ -59,7 +59,7 @@ class Constraint:
                 cache.update(zip(fresh, predict(rows[list(fresh.values())]), strict=True))
             return np.array([cache[row.tobytes()] for row in rows], np.float64)
 
-        return cls(name, limit, predict_rows, together)
+        return cls(name, limit, predict_rows, batch_size)
 
     @property
     def label(self) -> str:
@@ -74,7 +74,7 @@ class Constraint:
         """
         if not len(rows):
             return np.zeros(0)
-        step = self.together or len(rows)
+        step = self.batch_size or len(rows)
         work, parts = SlowWork(f"predicting {self.name} of architectures", len(rows)), list[Any]()
         for start in range(0, len(rows), step):
             parts.append(self.predict_rows(rows[start : start + step]))

@@ -51,32 +51,32 @@ class SearchResult:
     """Result of a finished search."""
 
     archive: ParetoArchive
-    best: dict[str, Entry]
+    best_by_search: dict[str, Entry]
     """Name of a search -> best architecture; absent if all evaluations failed."""
     finalists: list[Finalist]
     """Best architecture of each search, then others spaced evenly along the Pareto front."""
     evaluations: int
     """Number of evaluated architectures, earlier sessions included."""
-    saved: int
-    """Number of evaluations saved because a result existed."""
+    cache_hits: int
+    """Number of proposals that already had a result."""
     replayed: int
     """Number of results read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
     """Architecture -> metrics; a failed evaluation lacks some metrics."""
 
     @property
-    def winner(self) -> Entry:
+    def best(self) -> Entry:
         """Best architecture, if there was one search.
 
         Raises:
-            ConfigError: there were several searches; use :attr:`best`.
+            ConfigError: there were several searches; use :attr:`best_by_search`.
         """
-        if len(self.best) != 1:
+        if len(self.best_by_search) != 1:
             raise ConfigError(
-                f"the run has {len(self.best)} searches; choose the result of one:"
-                f" best[{'] or best['.join(map(repr, self.best))}]"
+                f"the run has {len(self.best_by_search)} searches; choose the result of one:"
+                f" best_by_search[{'] or best_by_search['.join(map(repr, self.best_by_search))}]"
             )
-        return next(iter(self.best.values()))
+        return next(iter(self.best_by_search.values()))
 
 
 def search(
@@ -85,8 +85,8 @@ def search(
     out_dir: str | Path | None = None,
     *,
     evaluate_many: EvaluateMany | None = None,
-    together: int = 1,
-    at_once: int | None = None,
+    batch_size: int = 1,
+    workers: int | None = None,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
     settings: Mapping[str, Any] | None = None,
@@ -97,7 +97,7 @@ def search(
 
     Example:
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
-        >>> search(strategy, evaluate).winner.architecture
+        >>> search(strategy, evaluate).best.architecture
 
     The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
     (progress), ``pareto.csv``, ``finalists.json``, and architecture files: ``finalists/*.json`` and, after a single
@@ -110,8 +110,8 @@ def search(
             ends the search; other exceptions are failed evaluations.
         evaluate_many: alternative to ``evaluate``: function that returns the metrics of several architectures, in
             order.
-        together: batch size of ``evaluate_many``.
-        at_once: number of simultaneous evaluations, for time estimates; default: ``together``.
+        batch_size: batch size of ``evaluate_many``.
+        workers: number of simultaneous evaluations, for time estimates; default: ``batch_size``.
         out_dir: run folder; None keeps no files.
         objectives: metrics of the Pareto front; default: the strategies' objectives and the limited metrics.
         finalists: number of architectures chosen at the end, the best of each search included.
@@ -126,8 +126,8 @@ def search(
         NasExtError: 10 consecutive evaluations failed, or all.
     """
     named = _named(strategies)
-    if together < 1:
-        raise ConfigError(f"together is {together}; expected at least 1")
+    if batch_size < 1:
+        raise ConfigError(f"batch_size is {batch_size}; expected at least 1")
     metrics = {name for strategy in named.values() for name in strategy.objectives}
     metric = metrics.pop() if len(metrics) == 1 else ""
     evaluator = functools.partial(_evaluate_each, evaluate, metric) if evaluate else evaluate_many
@@ -138,8 +138,8 @@ def search(
     with (
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
-        engine = _Engine(named, evaluator, Path(folder), objectives, together, kept=out_dir is not None)
-        return engine.run(at_once or together, finalists, settings or {}, notes or {}, progress)
+        engine = _Engine(named, evaluator, Path(folder), objectives, batch_size, kept=out_dir is not None)
+        return engine.run(workers or batch_size, finalists, settings or {}, notes or {}, progress)
 
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
@@ -193,11 +193,11 @@ class _Engine:
         evaluate_many: EvaluateMany,
         folder: Path,
         objectives: Sequence[str] | None,
-        together: int,
+        batch_size: int,
         kept: bool,
     ) -> None:
         self.strategies, self.evaluate_many, self.folder = strategies, evaluate_many, folder
-        self.together, self.kept = together, kept
+        self.batch_size, self.kept = batch_size, kept
         self.space = next(iter(strategies.values())).space
         limits = [c for strategy in strategies.values() for c in strategy.proposals.constraints]
         self.predictors = {constraint.name: constraint for constraint in limits}
@@ -211,7 +211,7 @@ class _Engine:
 
     def run(
         self,
-        at_once: int,
+        workers: int,
         finalists: int,
         settings: Mapping[str, Any],
         notes: Mapping[str, Any],
@@ -237,7 +237,7 @@ class _Engine:
                 {"nas_ext": __version__, "numpy": np.__version__, **notes},
             )
             total = sum(strategy.budget for strategy in self.strategies.values())
-            with Progress(self.folder / "search.log", total, at_once, progress, self.kept) as self.progress:
+            with Progress(self.folder / "search.log", total, workers, progress, self.kept) as self.progress:
                 try:
                     for name in self.strategies:
                         self._drive(name)
@@ -251,7 +251,7 @@ class _Engine:
         strategy = self.strategies[name]
         self.progress.searching(name)
         generation, remaining = strategy.generation, strategy.budget
-        while architectures := strategy.ask(self.together):
+        while architectures := strategy.ask(self.batch_size):
             with closing(self._results(name, architectures)) as results:
                 for architecture, metrics in zip(architectures, results, strict=True):
                     strategy.tell(architecture, metrics)
@@ -317,8 +317,8 @@ class _Engine:
         self.failures = []
 
     @property
-    def saved(self) -> int:
-        return self.shared + sum(strategy.saved for strategy in self.strategies.values())
+    def cache_hits(self) -> int:
+        return self.shared + sum(strategy.cache_hits for strategy in self.strategies.values())
 
     def _write_progress(self, current: str) -> None:
         members = {name: strategy.best() for name, strategy in self.strategies.items()}
@@ -336,7 +336,7 @@ class _Engine:
             }
             for name, strategy in self.strategies.items()
         }
-        counts = {"evaluations": len(self.results), "saved": self.saved, "front": len(self.archive)}
+        counts = {"evaluations": len(self.results), "cache_hits": self.cache_hits, "front": len(self.archive)}
         write_json(self.folder / "state.json", {**counts, "searches": searches})
         self.archive.save(self.folder / "pareto.csv")
         if self.session:
@@ -364,7 +364,9 @@ class _Engine:
         chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
         chosen = select_best(chosen, goals_of(self.strategies))
         save_finalists(self.folder, chosen)
-        return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)
+        return SearchResult(
+            self.archive, best, chosen, len(self.results), self.cache_hits, self.journal.replayed, evaluated
+        )
 
 
 def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:

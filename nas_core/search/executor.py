@@ -38,7 +38,7 @@ class SubmititExecutor:
         self._pool = JobPool(jobs, folder)
         self._arguments = {"checkpoint": str(real_path(checkpoint)), "options": dict(options), "threads": jobs.cpus}
         self._on_paper = on_paper
-        self.together = jobs.jobs * jobs.per_job
+        self.batch_size = jobs.jobs * jobs.per_job
         """Number of architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
@@ -54,7 +54,7 @@ class DeviceExecutor:
 
     Example:
         >>> with DeviceExecutor("best.pt", "cuda:0,cuda:1") as evaluations:
-        ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
+        ...     search(strategy, None, "run", evaluate_many=evaluations, batch_size=evaluations.batch_size)
 
     Args:
         devices: names separated by commas; ``cpu,cpu`` starts two processes.
@@ -76,9 +76,9 @@ class DeviceExecutor:
         arguments = [{"checkpoint": path, "options": options, "threads": 1} for options in options_of]
         self._pool = WorkerPool(open_checkpoint, arguments, names)
         self._on_paper = on_paper
-        self.at_once = len(names)
+        self.workers = len(names)
         """Number of simultaneous evaluations."""
-        self.together = PER_DEVICE * len(names)
+        self.batch_size = PER_DEVICE * len(names)
         """Number of architectures per batch."""
 
     def __enter__(self) -> DeviceExecutor:

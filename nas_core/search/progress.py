@@ -30,13 +30,13 @@ class Progress:
 
     Args:
         total: largest number of evaluations.
-        together: number of simultaneous evaluations.
+        workers: number of simultaneous evaluations.
         show: print to stderr.
         kept: True if the search can be resumed.
     """
 
-    def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
-        self._log, self._total, self._together, self._show = log, total, together, show
+    def __init__(self, log: Path, total: int, workers: int, show: bool, kept: bool = True) -> None:
+        self._log, self._total, self._workers, self._show = log, total, workers, show
         self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
         self._results = self._evaluated = 0
         self._began = self._logged = 0.0
@@ -99,7 +99,7 @@ class Progress:
         self._bar.refresh()
 
     def _left(self) -> str:
-        if self._evaluated < self._together:  # simultaneous evaluations end at about the same time
+        if self._evaluated < self._workers:  # simultaneous evaluations end at about the same time
             return ""
         seconds = (clock() - self._began) / self._evaluated
         each = f"{seconds:.2g} s" if seconds < 10 else duration(seconds)

@@ -44,7 +44,7 @@ def remeasure(
     except ConfigError as error:
         _log.warning("finalists are not measured; the latency model's settings cannot be used here: %s", error)
         return [{} for _ in architectures]
-    for name, value in {**asdict(config), **kind.described(config)}.items():
+    for name, value in {**asdict(config), **kind.workload_to_dict(config)}.items():
         if task and name in task and task[name] != value:
             _log.warning("finalists are measured with %s %s, but the supernet has %s", name, value, task[name])
     same = describe_machine(timing.device, timing.threads) == model.info.get("machine")

@@ -50,7 +50,7 @@ def image_space(
     """Create a search space of image transformers with FFN widths ``ffn_dims`` or ``mlp_ratios``.
 
     Args:
-        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer.
+        attention: names in ``nas_core.layers.attention.ATTENTION_KINDS``. Several names give a choice per layer.
         relative_clip: largest relative distance of softmax attention in tokens. 0 disables relative positions.
     """
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}

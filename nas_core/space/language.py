@@ -31,7 +31,7 @@ def language_space(
 
     Args:
         context_length: longest sequence in tokens.
-        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer.
+        attention: names in ``nas_core.layers.attention.ATTENTION_KINDS``. Several names give a choice per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}

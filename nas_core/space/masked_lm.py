@@ -29,7 +29,7 @@ def masked_lm_space(
 
     Args:
         ffn_dims, heads: one list of options, or one list per layer.
-        attention: names in ``nas_core.layers.attention.KINDS``, or one list of names per layer.
+        attention: names in ``nas_core.layers.attention.ATTENTION_KINDS``, or one list of names per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     if tuple(attention) != ("softmax",):

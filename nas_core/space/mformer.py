@@ -30,7 +30,7 @@ def with_attention(
     """Return a translation space with additional choices of attention in each layer.
 
     Args:
-        encoder: names in ``nas_core.layers.attention.KINDS`` for the encoder.
+        encoder: names in ``nas_core.layers.attention.ATTENTION_KINDS`` for the encoder.
         decoder: names for the decoder.
         cross: names for cross-attention.
     """

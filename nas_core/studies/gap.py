@@ -274,7 +274,7 @@ class _Gap(Study):
         space = one_space(subjects)
         same_examples(subjects)
         for subject in subjects:
-            subject.supernet.also_evaluate(config.metric)
+            subject.supernet.add_metric(config.metric)
             metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
         results = config.standalone or folder / RESULTS
         if results.exists():  # before any training

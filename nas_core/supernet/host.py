@@ -45,7 +45,7 @@ class Supernet:
         """Return metrics of a subnet on a fixed part of the validation data, including ``loss``."""
         raise self._unsupported("evaluate subnets")
 
-    def also_evaluate(self, metric: str) -> None:
+    def add_metric(self, metric: str) -> None:
         """Add an expensive metric to the results of :meth:`evaluate`. Unknown names are ignored."""
 
     def extract(self, architecture: Architecture, path: Path) -> int:
@@ -124,7 +124,7 @@ class Host(Adapter):
         """Open a supernet.
 
         Args:
-            options: ``data``, ``valid_subset`` (evaluated split), ``valid_sentences`` (number of evaluated examples),
+            options: ``data``, ``valid_subset`` (evaluated split), ``valid_samples`` (number of evaluated examples),
                 ``device`` and, if not fp32, ``precision``.
 
         Raises:

@@ -53,8 +53,8 @@ def limit_constraint(flat: FlatSpace, model_space: Any, name: str, profiler: Any
                 return [float(value) for value in profiler.profile_many(samples)]
         return [profile(sample) for sample in samples]
 
-    together = getattr(profiler, "together", 0)
-    return Constraint.cached(name, float(limit), profile_rows, together)
+    batch_size = getattr(profiler, "batch_size", 0)
+    return Constraint.cached(name, float(limit), profile_rows, batch_size)
 
 
 def _probe(flat: FlatSpace, model_space: Any, name: str, profiler: Any) -> None:

@@ -154,7 +154,7 @@ class NetworkLatencyProfiler(_Profiler):
         model: latency model of ``nas-ext latency train``, or its file; default: the included model for onnxruntime.
     """
 
-    together = 8
+    batch_size = 8
     """Number of samples that a search profiles in one call."""
 
     def __init__(

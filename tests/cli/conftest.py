@@ -17,7 +17,7 @@ def supernet(monkeypatch: pytest.MonkeyPatch) -> ToySupernet:
     toy = ToySupernet(SPACE, score, {"kind": "translation", "source_vocab": 20, "target_vocab": 24})
 
     def open_supernet(path: Path, **options: Any) -> ToySupernet:
-        assert set(options) == {"data", "valid_subset", "valid_sentences", "device"}
+        assert set(options) == {"data", "valid_subset", "valid_samples", "device"}
         return toy
 
     monkeypatch.setattr("nas_core.supernet.host.open_supernet", open_supernet)

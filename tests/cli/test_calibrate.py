@@ -89,8 +89,8 @@ def test_a_calibration_of_another_supernet_or_data_is_rejected(
     assert calibrate("--trained", str(results(tmp_path / "r.jsonl", drawn(5)))) == 0
     capsys.readouterr()
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
-    assert run(*by, "--valid-sentences", "9", limits=False) == 2
-    rejected("was created with valid_sentences None, now valid_sentences is 9", capsys)
+    assert run(*by, "--valid-samples", "9", limits=False) == 2
+    rejected("was created with valid_samples None, now valid_samples is 9", capsys)
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
     rejected("was created with 1 supernets, got 2", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2

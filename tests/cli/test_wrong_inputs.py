@@ -62,7 +62,7 @@ WRONG = [
     (f"{SEARCH} --workload beam=4", "workload"),
     (f"{SEARCH} --further-supernet {{i}}/a.json", "further_supernet"),
     (f"{SEARCH} --calibration {{i}}/latency.json", "latency.json"),
-    (f"{SEARCH} --limit params_m=9 --calibration {{i}}/calibration.safetensors --valid-sentences 9", "9"),
+    (f"{SEARCH} --limit params_m=9 --calibration {{i}}/calibration.safetensors --valid-samples 9", "9"),
     (f"{SEARCH} --executor slurm", "slurm"),
     (f"{SEARCH} {JOBS} --job cluster=slrum", "slrum"),
     (f"{SEARCH} {JOBS} --job jobs=0", "jobs is 0"),

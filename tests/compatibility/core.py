@@ -20,11 +20,11 @@ def error(architecture):
 
 
 found = search(HATEvolution(space, config=EvolutionConfig(iterations=2, population=16)), error, "run")
-assert found.winner is not None and found.winner.architecture["layers"] == 4
+assert found.best is not None and found.best.architecture["layers"] == 4
 ranked = search(
     RankNAS(space, config=RankNASConfig(samples=20, rounds=1, per_round=4, candidates=50, generations=2)), error
 )
-assert ranked.winner is not None
+assert ranked.best is not None
 assert write_report("run").stat().st_size > 10_000
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ for line in (
     " --sampling sandwich --share-all-embeddings --optimizer adam --lr 3e-3 --max-tokens 1024 --max-update 3"
     " --save-dir supernet",
     "nas-ext search --checkpoint supernet/checkpoint_last.pt --limit params_m=4 --set iterations=1 --set population=4"
-    " --valid-sentences 10 --no-measure --finalists 1 --out run",
+    " --valid-samples 10 --no-measure --finalists 1 --out run",
 ):
     subprocess.run(line.split(), check=True)
 (found,) = Path("run/finalists").glob("*.json")

@@ -16,7 +16,7 @@ from torch import nn
 from nas_core.errors import ArchitectureError
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_graph.dataset.export import exported, input_names, outputs_of
-from nas_core.models import KINDS, ModelKind, kind_of
+from nas_core.models import NETWORK_KINDS, ModelKind, kind_of
 from nas_core.models.kind import workload_of
 from nas_core.predictor import reader_for
 from nas_core.report.architecture import layers_table
@@ -40,7 +40,7 @@ class NetworkKindContract:
 
     @property
     def kind(self) -> ModelKind:
-        return KINDS.get(self.name)
+        return NETWORK_KINDS.get(self.name)
 
     def architectures(self) -> list[Architecture]:
         space, rng = self.space(), np.random.default_rng(0)
@@ -54,7 +54,7 @@ class NetworkKindContract:
         space = self.space()
         assert self.kind.name == self.name and kind_of(space) is self.kind and kind_of(space.largest()) is self.kind
         genes = {*space.fixed, *(choice.name for choice in space.choices)}
-        assert [name for name, kind in KINDS.items() if genes.issuperset(kind.genes)] == [self.name]
+        assert [name for name, kind in NETWORK_KINDS.items() if genes.issuperset(kind.genes)] == [self.name]
 
     def test_counted_parameters_equal_the_formula(self) -> None:
         for architecture in self.architectures():
@@ -91,7 +91,7 @@ class NetworkKindContract:
     def test_settings_of_the_workload_round_trip(self) -> None:
         for config in (self.config(), self.kind.config({})):
             assert dataclasses.is_dataclass(config)
-            described = json.loads(json.dumps(self.kind.described(config)))
+            described = json.loads(json.dumps(self.kind.workload_to_dict(config)))
             assert described["kind"] == self.name and workload_of(described) == (self.kind, config)
 
     def test_exported_parts_compute_what_torch_does(self) -> None:

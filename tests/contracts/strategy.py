@@ -122,7 +122,11 @@ class StrategyContract:
         for continued in (strategy, other):
             tell_all(continued, {architecture: quality(architecture) for architecture in untold})
         assert drive(other, 100) == drive(strategy, 100)
-        assert (other.best(), other.saved, other.proposed) == (strategy.best(), strategy.saved, strategy.proposed)
+        assert (other.best(), other.cache_hits, other.proposed) == (
+            strategy.best(),
+            strategy.cache_hits,
+            strategy.proposed,
+        )
 
     def test_order_of_results_does_not_matter(self) -> None:
         first, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))

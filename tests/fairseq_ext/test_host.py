@@ -44,8 +44,8 @@ def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architectur
 
 
 def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
-    part, reloaded = (open_supernet(trained("neuron"), valid_sentences=7) for _ in range(2))
-    full = open_supernet(trained("neuron"), valid_sentences=1000)
+    part, reloaded = (open_supernet(trained("neuron"), valid_samples=7) for _ in range(2))
+    full = open_supernet(trained("neuron"), valid_samples=1000)
     loss = part.evaluate(subnet())
     assert loss == reloaded.evaluate(subnet()) != supernet.evaluate(subnet()) == full.evaluate(subnet())
     ids = torch.cat([batch["id"] for batch in part.batches()])

@@ -63,7 +63,7 @@ def experiment(
         arguments = content["tuner"]["classArgs"]
         content.update(
             searchSpaceFile="space.json",
-            trialCommand=f"{program} --checkpoint {trained('neuron')} --data {corpus} --valid-sentences 20",
+            trialCommand=f"{program} --checkpoint {trained('neuron')} --data {corpus} --valid-samples 20",
             maxTrialNumber=TRIALS,
             experimentWorkingDirectory=str(tmp_path / "experiments"),
         )

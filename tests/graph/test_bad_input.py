@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.graph import Graph, GraphError, Graphs, Operation, described
+from nas_core.graph import Graph, GraphError, Graphs, Operation, with_operations
 from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
 
@@ -61,10 +61,10 @@ def arrays(**changes: Any) -> Callable[[], Graphs]:
         (arrays(sizes=[3, 0]), GraphError, "3 nodes"),
         (arrays(static=[[1.0]]), GraphError, "(1, 1)"),
         (lambda: Graphs.of([PAIR, Graph([0], [], static=[1])]), GraphError, "static"),
-        (lambda: described(PAIR, ["input", "normal"]), GraphError, "'normal'"),
-        (lambda: described(CHAIN, ["input", "conv3x3"]), GraphError, "operation index 3"),
+        (lambda: with_operations(PAIR, ["input", "normal"]), GraphError, "'normal'"),
+        (lambda: with_operations(CHAIN, ["input", "conv3x3"]), GraphError, "operation index 3"),
         (
-            lambda: Graphs.of([described(PAIR, ["input", name]) for name in ("conv1x1", "conv3x3")]),
+            lambda: Graphs.of([with_operations(PAIR, ["input", name]) for name in ("conv1x1", "conv3x3")]),
             GraphError,
             "operation 1",
         ),

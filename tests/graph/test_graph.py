@@ -12,7 +12,7 @@ from nas_core.graph import (
     Graph,
     Graphs,
     Operation,
-    described,
+    with_operations,
 )
 from nas_core.graph.graph import FEATURES
 from nas_core.graph.io_nodes import common_ends, lacking_ends, open_ended, topological, with_ends
@@ -229,11 +229,11 @@ def test_names_of_other_operations() -> None:
 
 
 def test_graphs_keep_what_their_operations_do() -> None:
-    graph = described(CHAIN, NAMES)
+    graph = with_operations(CHAIN, NAMES)
     assert graph.operations == (Operation("end"), Operation("convolution", 3), Operation("end"))
     assert graph == CHAIN and hash(graph) == hash(CHAIN) and CHAIN.operations is None
     assert pickle.loads(pickle.dumps(graph)).operations == graph.operations
-    many = described([CHAIN, CHAIN], NAMES)
+    many = with_operations([CHAIN, CHAIN], NAMES)
     assert many.operations == graph.operations == Graphs.of([graph, graph]).operations
     kept = (many[0], many[:1], many.take([1]), graph.permuted([0, 1, 2]))
     assert all(each.operations == graph.operations for each in kept)

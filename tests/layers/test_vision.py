@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention import KINDS
+from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer
@@ -111,7 +111,7 @@ class TestPatchEmbedding(ElasticContract):
         )
 
 
-@pytest.mark.parametrize("kind", KINDS.names())
+@pytest.mark.parametrize("kind", ATTENTION_KINDS.names())
 def test_what_is_exported_equals_the_usual_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = ElasticVisionLayer(C, FFN, Q, FEATURES, PLAIN, (kind,), (CLIP, D))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nas_core.errors import ArchitectureError, CheckpointError, ConfigError, SpaceError, UnknownChoiceError
-from nas_core.models import KINDS, kind_of
+from nas_core.models import NETWORK_KINDS, kind_of
 from nas_core.models.image import VisionConfig, VisionNet
 from nas_core.models.language.workload import LanguageWorkloadConfig
 from nas_core.models.masked_lm import MaskedLMNet
@@ -65,7 +65,7 @@ def test_spaces(make: Callable[[], SearchSpace], error: type[Exception], value: 
     assert "\n" not in str(caught.value) and value in str(caught.value)
 
 
-LANGUAGE, LANGUAGE_KIND = get_space("mformer_language_small"), KINDS.get("language")
+LANGUAGE, LANGUAGE_KIND = get_space("mformer_language_small"), NETWORK_KINDS.get("language")
 TWO_WIDTHS = {"reference_widths": torch.tensor([1, 2, 3])}
 TWO_NUMBERS = {"reference_width": torch.tensor([1, 2])}
 CALLS = [

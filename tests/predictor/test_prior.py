@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.graph import Graph, described
+from nas_core.graph import Graph, with_operations
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau, load_accuracy_model
 from nas_core.predictor.prior import FILE, Benchmark, Prior, read_prior, write_prior
@@ -31,7 +31,7 @@ def test_untrained_networks_are_ordered() -> None:
     assert predicted.shape == (120,) and kendall_tau(predicted, GOOD) > 0.6
     assert predictor.predict(list(CELLS)[:1]) == pytest.approx(predicted[:1])
     chain = Graph([0, 1, 1, 2], [(0, 1), (1, 2), (2, 3)])
-    small, large = (described(chain, ["input", name, "output"]) for name in ("avg_pool_3x3", "mbconv_k5_e6"))
+    small, large = (with_operations(chain, ["input", name, "output"]) for name in ("avg_pool_3x3", "mbconv_k5_e6"))
     assert predictor.predict([large])[0] > predictor.predict([small])[0]
 
 

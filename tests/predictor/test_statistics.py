@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nas_core.graph import Graph, GraphError, Graphs, Operation, described, nasbench101_graph, nasbench201_graph
+from nas_core.graph import Graph, GraphError, Graphs, Operation, nasbench101_graph, nasbench201_graph, with_operations
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor.statistics import features as module
 from nas_core.predictor.statistics.features import (
@@ -118,20 +118,20 @@ def test_values_of_an_attribute_are_counted_one_by_one() -> None:
 
 
 def test_descriptions_of_operations_add_columns_in_front() -> None:
-    with_operations, bare = Description.of(CELLS), Description.of(BARE)
-    assert len(with_operations) == len(bare) + len(FEATURES)
-    columns = with_operations.describe(CELLS)
+    full, bare = Description.of(CELLS), Description.of(BARE)
+    assert len(full) == len(bare) + len(FEATURES)
+    columns = full.describe(CELLS)
     np.testing.assert_array_equal(columns[:, len(FEATURES) :], bare.describe(BARE))
-    np.testing.assert_array_equal(with_operations.describe(BARE), columns)  # they mean what the training graphs meant
+    np.testing.assert_array_equal(full.describe(BARE), columns)  # they mean what the training graphs meant
     others = [*(CELLS.operations or ())]
     others[1], others[2] = others[2], others[1]
     with pytest.raises(GraphError, match=r"operation 1 of these graphs is Operation\("):
-        with_operations.describe(described(CELLS, others))
+        full.describe(with_operations(CELLS, others))
 
 
 def test_a_description_comes_back_from_its_tensors() -> None:
     table = [Operation("end"), Operation("convolution", 3, 2, 2, 0.5, 6.0, 0, 2), Operation("pooling", 5, average=True)]
-    graphs = described(replace(BARE, ops=(BARE.ops % 3).astype(np.int16)), table)
+    graphs = with_operations(replace(BARE, ops=(BARE.ops % 3).astype(np.int16)), table)
     description = Description.of(graphs)
     reloaded = Description.from_tensors(description.to_tensors())
     assert reloaded.operations == tuple(table)
@@ -147,7 +147,7 @@ def features(graph: Graph) -> dict[str, float]:
 
 
 def two_paths(*names: str | Operation) -> dict[str, float]:
-    return features(described(Graph([0, 1, 2, 3, 4], PATHS), ["input", *names, "output"]))
+    return features(with_operations(Graph([0, 1, 2, 3, 4], PATHS), ["input", *names, "output"]))
 
 
 def test_sums_of_operations_along_paths() -> None:
@@ -186,9 +186,9 @@ def test_equal_networks_of_different_spaces_have_equal_features() -> None:
 
 def test_networks_with_several_inputs_and_without_a_path() -> None:
     table = ["input", "conv3x3", "output"]
-    several = described(Graph([0, 0, 1, 1, 2], [(0, 2), (1, 3), (2, 4), (3, 4)]), table)
+    several = with_operations(Graph([0, 0, 1, 1, 2], [(0, 2), (1, 3), (2, 4), (3, 4)]), table)
     assert features(several)["log ways"] == pytest.approx(np.log(3)) and features(several)["connected"] == 1
-    loose = described(Graph([0, 1, 2], []), table)
+    loose = with_operations(Graph([0, 1, 2], []), table)
     together = operation_features(Graphs.of([several, loose, several]))
     assert np.isfinite(together).all() and np.array_equal(together[0], together[2])
     np.testing.assert_array_equal(together[1], operation_features(Graphs.of([loose]))[0])

@@ -62,11 +62,15 @@ def same_files(first: Path, other: Path) -> None:
 def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
     config = JobsConfig(**{"jobs": 2, "per_job": 20, **jobs})
     evaluations = SubmititExecutor(path, {"device": "cpu"}, config, folder / "jobs")
-    options: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
+    options: dict[str, Any] = {"evaluate_many": evaluations, "batch_size": evaluations.batch_size, "progress": False}
     search(one_limit(iterations), None, folder, **options)
 
 
 def on_devices(path: Path, folder: Path, iterations: int = 1, devices: str = "cpu,cpu") -> None:
     with DeviceExecutor(path, devices) as evaluations:
-        settings: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
+        settings: dict[str, Any] = {
+            "evaluate_many": evaluations,
+            "batch_size": evaluations.batch_size,
+            "progress": False,
+        }
         search(one_limit(iterations), None, folder, **settings)

@@ -108,7 +108,7 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: searched_twice(), ConfigError, "'unlimited'"),
     (lambda _: search(several, quality, progress=False), ConfigError, "several metrics"),
     (lambda _: search(random(), None), ConfigError, "evaluate"),
-    (lambda _: search(random(), None, evaluate_many=lambda some: (), together=0), ConfigError, "0"),
+    (lambda _: search(random(), None, evaluate_many=lambda some: (), batch_size=0), ConfigError, "0"),
     (lambda f: run(f, fails), DataError, "no validation data"),
     (lambda f: run(f, fails, limits=(3000.0, 10.0)), InfeasibleError, "latency_ms<=10"),
     (lambda f: locked(f), ConfigError, "searching in"),

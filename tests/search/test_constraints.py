@@ -40,14 +40,14 @@ def test_violation_is_the_sum_of_relative_excess() -> None:
 def test_a_slow_predictor_is_asked_for_no_more_than_are_needed() -> None:
     evaluated: dict[int, list[int]] = {0: [], 16: []}
     results = {}
-    for together, sizes in evaluated.items():
+    for batch_size, sizes in evaluated.items():
 
         def predict(rows: Rows, sizes: list[int] = sizes) -> NDArray[np.float64]:
             sizes.append(len(rows))
             return size(SPACE, rows)
 
-        proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, together)])
-        results[together] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
+        proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, batch_size)])
+        results[batch_size] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
     assert np.array_equal(results[0], results[16]) and len(results[0]) == 20
     assert max(evaluated[16]) == 16 and sum(evaluated[16]) < sum(evaluated[0]) / 4
 

@@ -37,8 +37,8 @@ def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("together", [7])
-def test_batches_give_the_same_files(tmp_path: Path, name: str, together: int) -> None:
+@pytest.mark.parametrize("batch_size", [7])
+def test_batches_give_the_same_files(tmp_path: Path, name: str, batch_size: int) -> None:
     search(strategies(name), evaluate, tmp_path / "one", progress=False)
     sizes = []
 
@@ -46,12 +46,12 @@ def test_batches_give_the_same_files(tmp_path: Path, name: str, together: int) -
         sizes.append(len(architectures))
         return many(architectures)
 
-    options: dict[str, Any] = {"evaluate_many": counted, "together": together, "progress": False}
+    options: dict[str, Any] = {"evaluate_many": counted, "batch_size": batch_size, "progress": False}
     result = search(strategies(name), None, tmp_path / "many", **options)
     same_files(tmp_path / "one", tmp_path / "many")
     assert "out of memory" in (tmp_path / "one" / "journal.jsonl").read_text()
     assert sum(sizes) == result.evaluations
-    assert 1 < max(sizes) <= together
+    assert 1 < max(sizes) <= batch_size
 
 
 @pytest.fixture

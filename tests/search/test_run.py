@@ -56,7 +56,7 @@ def test_best_is_the_best_of_everything_within_the_limit(tmp_path: Path) -> None
     result = run(tmp_path)
     for value in LIMITS:
         within = [r["metrics"]["loss"] for r in journal(tmp_path) if r["metrics"]["latency_ms"] <= value]
-        assert result.best[f"latency_ms<={value:g}"].metrics["loss"] == min(within)
+        assert result.best_by_search[f"latency_ms<={value:g}"].metrics["loss"] == min(within)
 
 
 def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
 
     repeated = run(tmp_path, never)
     assert repeated.replayed == first.evaluations == repeated.evaluations
-    assert repeated.best == first.best
+    assert repeated.best_by_search == first.best_by_search
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
@@ -87,7 +87,7 @@ def test_single_failures_are_recorded_and_survived(tmp_path: Path) -> None:
     assert result.evaluations == len(records)
     assert {entry.architecture.key for entry in result.archive}.isdisjoint(record["key"] for record in failed)
     before = (tmp_path / "journal.jsonl").read_bytes()
-    assert run(tmp_path, evaluate).best == result.best
+    assert run(tmp_path, evaluate).best_by_search == result.best_by_search
     assert (tmp_path / "journal.jsonl").read_bytes() == before
 
 
@@ -108,4 +108,4 @@ def test_failures_without_end_stop_the_search_and_are_not_kept(tmp_path: Path) -
     repaired, full = run(tmp_path / "broken"), run(tmp_path / "whole")
     assert repaired.replayed == 25
     assert (tmp_path / "broken" / "journal.jsonl").read_bytes() == (tmp_path / "whole" / "journal.jsonl").read_bytes()
-    assert repaired.best == full.best
+    assert repaired.best_by_search == full.best_by_search

@@ -46,7 +46,7 @@ def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
     expected = read_json(run / "metrics.json")[-1]["subnets"]
     for name, architecture in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
         assert supernet.evaluate(architecture) == pytest.approx(expected[name], abs=1e-4)
-    few = HOST.open(run / "last.pt", data=str(npz), valid_sentences=10)
+    few = HOST.open(run / "last.pt", data=str(npz), valid_samples=10)
     assert few.evaluate(SPACE.largest())["top1"] % 10 == pytest.approx(0, abs=1e-6)
 
 

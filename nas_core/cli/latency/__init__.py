@@ -84,7 +84,7 @@ def _collect(
     elsewhere: MeasureMany | None = None
     if shared_out:
         elsewhere = SubmititMeasurements(searched, config, timing, shared_out, out.with_name(f"{out.name}.jobs"))
-    described, how = kind.described(config), ""
+    described, how = kind.workload_to_dict(config), ""
     if predicted_by is not None:
         if shared_out:
             raise ConfigError("--predicted-by and --executor exclude each other; leave out one of them")

@@ -40,7 +40,7 @@ class PredictedMeasurements:
         held_out = self.model.info.get("held_out")
         return {
             "kind": "predicted",
-            "of": self.kind.described(self.config),
+            "of": self.kind.workload_to_dict(self.config),
             "model": self.model.name,
             "model_sha256": self._digest,
             "runtime": self.model.info.get("runtime"),

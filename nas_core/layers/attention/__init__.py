@@ -6,11 +6,11 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.layers.attention.cosformer.kind import LinearAttention
-    from nas_core.layers.attention.kinds import KINDS, AttentionKind
+    from nas_core.layers.attention.kinds import ATTENTION_KINDS, AttentionKind
     from nas_core.layers.attention.softmax import SoftmaxAttention
 
 __all__ = [
-    "KINDS",
+    "ATTENTION_KINDS",
     "AttentionKind",
     "LinearAttention",
     "SoftmaxAttention",

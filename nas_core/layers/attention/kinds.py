@@ -172,7 +172,7 @@ class AttentionKind(ABC):
         """
         return 0
 
-    def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
+    def extra_memory(self, keys: int, width: int) -> tuple[int, int]:
         """Count elements of keys and values that :meth:`memory` does not keep, and of its temporary tensors."""
         return 0, 0
 
@@ -200,7 +200,7 @@ class AttentionKind(ABC):
         return KeysValues(*tensors)
 
 
-KINDS: Registry[AttentionKind] = Registry(
+ATTENTION_KINDS: Registry[AttentionKind] = Registry(
     "kind of attention",
     "nas_ext.attention_kinds",
     {
@@ -223,7 +223,7 @@ def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None =
         UnknownChoiceError: the name is unknown.
         ConfigError: the mechanism does not support the place.
     """
-    resolved = KINDS.get(kind) if isinstance(kind, str) else kind
+    resolved = ATTENTION_KINDS.get(kind) if isinstance(kind, str) else kind
     if place not in resolved.places:
         raise ConfigError(
             f"attention {resolved.name!r} does not support {place} attention, only {', '.join(resolved.places)}; give"

@@ -5,7 +5,7 @@ All parameters count. A multiply-accumulate of a matrix product is two FLOPs.
 
 from __future__ import annotations
 
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.models.image.workload import ImageWorkloadConfig
 from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
@@ -20,7 +20,7 @@ def parameters(architecture: Architecture, classes: int = 10, channels: int = 3,
     for layer in image_layers(architecture):
         total += 4 * width * layer.qkv_dim + 3 * layer.qkv_dim + width
         total += 2 * width * layer.ffn_dim + layer.ffn_dim + width + 4 * width
-        total += KINDS.get(layer.attention).parameters(head_dim, clip)
+        total += ATTENTION_KINDS.get(layer.attention).parameters(head_dim, clip)
     return total
 
 
@@ -31,7 +31,7 @@ def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> i
     macs = patches * channels * architecture.number("patch_size") ** 2 * width + width * classes
     for layer in image_layers(architecture):
         macs += tokens * (4 * width * layer.qkv_dim + 2 * width * layer.ffn_dim)
-        macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads, clip=clip)
+        macs += ATTENTION_KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads, clip=clip)
     return 2 * macs
 
 
@@ -40,7 +40,9 @@ def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int
     length, batch = token_grid(architecture) ** 2 + 1, config.batch
     layers = image_layers(architecture)
     peaks = [
-        layer_numbers(KINDS.get(layer.attention), batch, length, width, layer.qkv_dim, layer.ffn_dim, layer.heads, clip)
+        layer_numbers(
+            ATTENTION_KINDS.get(layer.attention), batch, length, width, layer.qkv_dim, layer.ffn_dim, layer.heads, clip
+        )
         for layer in layers
     ]
     ends = [batch * length * (5 * layer.qkv_dim + 2 * width) for layer in layers]

@@ -5,7 +5,7 @@ Embeddings and output projection count only if a vocabulary size is given. A mul
 
 from __future__ import annotations
 
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.layers.positions import ROWS
 from nas_core.models.language.net import LanguageConfig
 from nas_core.models.language.workload import LanguageWorkloadConfig
@@ -30,7 +30,7 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
     macs = tokens * width * vocab
     for layer in transformer_layers(architecture):
         macs += tokens * (4 * layer.qkv_dim * width + 2 * width * layer.ffn_dim)
-        macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads, causal=True)
+        macs += ATTENTION_KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads, causal=True)
     return 2 * macs
 
 
@@ -51,7 +51,7 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     states = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):
-        kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
+        kind, sizes = ATTENTION_KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
         attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
         state = _state(layer, config.prompt_length, config.batch)
         transforming = state + positions * (max(layer.ffn_dim, 2 * width) + 3 * width)
@@ -66,5 +66,5 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
 
 
 def _state(layer: TransformerLayer, length: int, batch: int) -> int:
-    kind = KINDS.get(layer.attention)
+    kind = ATTENTION_KINDS.get(layer.attention)
     return state_numbers(kind, layer.heads, layer.qkv_dim // layer.heads, length, batch)

@@ -5,7 +5,7 @@ Embedding tables count only if a vocabulary size is given. A multiply-accumulate
 
 from __future__ import annotations
 
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.models.masked_lm.net import MaskedLMConfig
 from nas_core.models.masked_lm.workload import MaskedLMWorkloadConfig, timed_config, timed_length
 from nas_core.models.memory import layer_numbers
@@ -41,7 +41,7 @@ def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> i
     macs += tokens * sum(into * out for into, out in joint_sizes(architecture))
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
         macs += tokens * (4 * w * layer.qkv_dim + 2 * w * layer.ffn_dim)
-        macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
+        macs += ATTENTION_KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
     return 2 * macs
 
 
@@ -54,7 +54,9 @@ def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> 
     positions = config.batch * length
     layers = [
         positions * w
-        + layer_numbers(KINDS.get(layer.attention), config.batch, length, w, layer.qkv_dim, layer.ffn_dim, layer.heads)
+        + layer_numbers(
+            ATTENTION_KINDS.get(layer.attention), config.batch, length, w, layer.qkv_dim, layer.ffn_dim, layer.heads
+        )
         for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
     ]
     between = [positions * (into + out) for into, out in joint_sizes(architecture)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.layers.positions import ROWS
 from nas_core.models.memory import layer_numbers, state_numbers
 from nas_core.models.translation.genes import cross_reads, decoder_layers, encoder_layers
@@ -61,13 +61,15 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
     macs = t * d * target_vocab
     for layer in encoder_layers(architecture):
         macs += s * (4 * layer.qkv_dim * e + 2 * e * layer.ffn_dim)
-        macs += KINDS.get(layer.attention).macs(s, s, layer.qkv_dim, layer.heads)
+        macs += ATTENTION_KINDS.get(layer.attention).macs(s, s, layer.qkv_dim, layer.heads)
     for decoder_layer in decoder_layers(architecture):
         read = s * decoder_layer.reads
         macs += t * (4 * decoder_layer.qkv_dim * d + 2 * d * decoder_layer.ffn_dim)
-        macs += KINDS.get(decoder_layer.attention).macs(t, t, decoder_layer.qkv_dim, decoder_layer.heads, causal=True)
+        macs += ATTENTION_KINDS.get(decoder_layer.attention).macs(
+            t, t, decoder_layer.qkv_dim, decoder_layer.heads, causal=True
+        )
         macs += t * 2 * decoder_layer.cross_qkv_dim * d + read * 2 * decoder_layer.cross_qkv_dim * e
-        macs += KINDS.get(decoder_layer.cross_attention).macs(
+        macs += ATTENTION_KINDS.get(decoder_layer.cross_attention).macs(
             t, read, decoder_layer.cross_qkv_dim, decoder_layer.cross_heads
         )
     return 2 * macs
@@ -86,7 +88,7 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
     self_attention = cross_attention = 0
     for decoder_layer in decoder_layers(architecture):
-        kind, cross = KINDS.get(decoder_layer.attention), KINDS.get(decoder_layer.cross_attention)
+        kind, cross = ATTENTION_KINDS.get(decoder_layer.attention), ATTENTION_KINDS.get(decoder_layer.cross_attention)
         self_attention += state_numbers(
             kind, decoder_layer.heads, decoder_layer.qkv_dim // decoder_layer.heads, config.target_length, config.beam
         )
@@ -102,13 +104,15 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [
-        layer_numbers(KINDS.get(layer.attention), 1, s, e, layer.qkv_dim, layer.ffn_dim, layer.heads)
+        layer_numbers(ATTENTION_KINDS.get(layer.attention), 1, s, e, layer.qkv_dim, layer.ffn_dim, layer.heads)
         for layer in encoder_layers(architecture)
     ]
     encoding = s * e * (len(layers) + 1) + max(layers)  # all outputs, and the current layer
     memory = s * e * max(cross_reads(architecture))
     held = [
-        KINDS.get(decoder_layer.cross_attention).held_for_memory(s * decoder_layer.reads, decoder_layer.cross_qkv_dim)
+        ATTENTION_KINDS.get(decoder_layer.cross_attention).extra_memory(
+            s * decoder_layer.reads, decoder_layer.cross_qkv_dim
+        )
         for decoder_layer in decoder_layers(architecture)
     ]
     making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nas_core.errors import ArchitectureError, SpaceError
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.models.genes import StackGenes
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.architecture import Option
@@ -58,7 +58,7 @@ def check_translation_space(space: SearchSpace) -> None:
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
     for gene, place in PLACES.items():
-        supported = [name for name, kind in KINDS.items() if place in kind.places]
+        supported = [name for name, kind in ATTENTION_KINDS.items() if place in kind.places]
         for name in {name for names in attention_options(space, gene) for name in names} - set(supported):
             raise SpaceError(f"space {space.name!r} has {gene} = {name!r}; expected one of {supported}")
 
@@ -92,7 +92,7 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
 def bounded(space: SearchSpace, place: str) -> bool:
     """Return True if attention in ``encoder``, ``decoder`` or ``cross`` has a maximum length."""
     (gene,) = (gene for gene, at in PLACES.items() if at == place)
-    return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
+    return any(ATTENTION_KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:

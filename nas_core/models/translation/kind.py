@@ -12,7 +12,7 @@ import torch
 
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.models.kind import ModelKind, SpacePart, layered_genes
 from nas_core.models.translation import costs
 from nas_core.models.translation.genes import (
@@ -47,13 +47,13 @@ SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
 def operations() -> tuple[str, ...]:
-    named = [kind.operation(p) for _, kind in KINDS.items() for p in PLACES.values() if p in kind.places]
+    named = [kind.operation(p) for _, kind in ATTENTION_KINDS.items() for p in PLACES.values() if p in kind.places]
     return tuple(dict.fromkeys((*_FIRST, *named)))
 
 
 def translation_graph(architecture: Architecture) -> Graph:
     """Return the graph with ``3 + 2 * encoder layers + 3 * decoder layers`` nodes and :data:`ATTRIBUTES` ``(N, 5)``."""
-    kinds, names, ops = dict(KINDS.items()), operations(), list[int]()
+    kinds, names, ops = dict(ATTENTION_KINDS.items()), operations(), list[int]()
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
 

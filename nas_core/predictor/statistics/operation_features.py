@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.graph import GraphError, Graphs, Operation, described
+from nas_core.graph import GraphError, Graphs, Operation, with_operations
 from nas_core.graph.io_nodes import open_ended, with_ends
 
 Array = NDArray[np.float64]
@@ -184,9 +184,9 @@ def operation_features(graphs: Graphs) -> Array:
     if graphs.operations is None:
         raise GraphError(
             "the graphs have no descriptions of their operations; use a reader of a benchmark, or add them with"
-            " nas_core.graph.described(graphs, ['input', 'conv3x3', ..])"
+            " nas_core.graph.with_operations(graphs, ['input', 'conv3x3', ..])"
         )
-    described(graphs, graphs.operations)
+    with_operations(graphs, graphs.operations)
     features = np.zeros((len(graphs), len(FEATURES)))
     without_ends = open_ended(graphs)
     for rows, add_ends in ((np.flatnonzero(~without_ends), False), (np.flatnonzero(without_ends), True)):

@@ -129,12 +129,12 @@ def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     return float(value)
 
 
-def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
+def evaluation_settings(data: Path | None, valid_subset: str, valid_samples: int | None) -> dict[str, Any]:
     """Return the data options for :meth:`nas_core.supernet.host.Host.open`."""
     return {
         "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,
-        "valid_sentences": valid_sentences,
+        "valid_samples": valid_samples,
     }
 
 

@@ -89,13 +89,13 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
     if len(np.unique(values)) > 1:
         parts = additive_effects(variables, rows, values)
         constant = float(values.mean() - (variables.of(rows) @ parts).mean())
-    return replace(constraint, predict_rows=lambda some: constant + variables.of(some) @ parts, together=0)
+    return replace(constraint, predict_rows=lambda some: constant + variables.of(some) @ parts, batch_size=0)
 
 
 def fast_proposals(proposals: Proposals, rows: Rows) -> Proposals:
     """Return proposals whose slow constraints are replaced by :func:`estimated`."""
     limits = proposals.constraints
-    if not any(limit.together for limit in limits):
+    if not any(limit.batch_size for limit in limits):
         return proposals
-    fast = [estimated(limit, proposals.space, rows) if limit.together else limit for limit in limits]
+    fast = [estimated(limit, proposals.space, rows) if limit.batch_size else limit for limit in limits]
     return Proposals(proposals.space, fast)

@@ -77,7 +77,7 @@ class Strategy(ABC):
         self.generation = 0
         self.proposed = 0
         """Number of architectures in all generations, with repetitions."""
-        self.saved = 0
+        self.cache_hits = 0
         """Number of proposed architectures that had a result."""
         self._scores: dict[bytes, float] = {}
         self._members: dict[bytes, None] = {}
@@ -199,7 +199,7 @@ class Strategy(ABC):
         self._scores[key] = self._learn(key, metrics or {})
         if key in self._queue:
             del self._queue[key]
-            self.saved += 1
+            self.cache_hits += 1
         self._waiting.pop(key, None)
         if self.generation and not self._queue and not self._waiting:
             self._refill()
@@ -255,7 +255,7 @@ class Strategy(ABC):
             fresh = [key for key in keys if key not in self._scores and key not in self._waiting]
             self.generation += 1
             self.proposed += len(keys)
-            self.saved += len(keys) - len(fresh)
+            self.cache_hits += len(keys) - len(fresh)
             self._members.update(dict.fromkeys(keys))
             self._queue.update(dict.fromkeys(fresh))
             self._stale = 0 if fresh else self._stale + 1

@@ -79,7 +79,7 @@ class Proposals:
             accept: replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
-        most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
+        most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.batch_size for c in self.constraints) else math.inf
         limits = " and ".join(constraint.label for constraint in self.constraints)
         work, tried = SlowWork(f"searching for architectures{limits and ' with '}{limits}", n), 0
         seen = set(taken)
@@ -105,7 +105,7 @@ class Proposals:
         return rows
 
     def _parts(self, rows: Rows, count: int) -> Iterator[Rows]:
-        slow = [constraint.together for constraint in self.constraints if constraint.together]
+        slow = [constraint.batch_size for constraint in self.constraints if constraint.batch_size]
         step = min([*slow, count]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 

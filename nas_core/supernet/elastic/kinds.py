@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.layers.attention.projections import ElasticCrossAttention, ElasticSelfAttention
 from nas_core.space import Choice, SearchSpace
 
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
     """Return the choices that have several attention types."""
-    kinds = set(KINDS.names())
+    kinds = set(ATTENTION_KINDS.names())
     return [choice for choice in space.choices if any(len(row) > 1 and kinds.issuperset(row) for row in choice.options)]
 
 
@@ -22,7 +22,9 @@ def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...
     """Return the attention types in ``kinds`` that each of ``places`` supports."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention is {', '.join(kinds)}; add softmax, the attention of the trained network")
-    allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
+    allowed = [
+        tuple(kind for kind in dict.fromkeys(kinds) if place in ATTENTION_KINDS.get(kind).places) for place in places
+    ]
     for kind in kinds:
         if not any(kind in kinds_here for kinds_here in allowed):
             raise ConfigError(f"attention {kind!r} does not support {' or '.join(places)} attention; remove it")

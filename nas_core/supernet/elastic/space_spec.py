@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from nas_core.errors import ConfigError, SpaceError, check_choice, unknown_choice
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.space import Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.kinds import attention_choices
 
@@ -106,7 +106,7 @@ def _narrowed(space: SearchSpace, searched: Collection[str], name: str) -> Searc
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
     for kind in kinds:
-        check_choice("kind of attention (--attention)", kind, KINDS.names())
+        check_choice("kind of attention (--attention)", kind, ATTENTION_KINDS.names())
     if space == ATTENTION and len(set(kinds)) < 2:
         raise ConfigError(
             f"--space {ATTENTION} needs several kinds of attention, got {', '.join(kinds) or 'none'}; give --attention,"

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from examples.plugins.attention import AverageAttention
 from nas_core import models
-from nas_core.layers.attention import KINDS, AttentionKind
+from nas_core.layers.attention import ATTENTION_KINDS, AttentionKind
 from nas_core.layers.attention.projections import SelfAttentionWeights
 from nas_core.models.translation import TranslationNet
 from nas_core.search import EvolutionConfig, HATEvolution, search
@@ -41,7 +41,7 @@ class TestAverage(CrossAttentionContract):
 @pytest.fixture
 def average(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AttentionKind:
     plug_in(tmp_path / "site", monkeypatch, "nas_ext.attention_kinds", "average", "examples.plugins.attention:AVERAGE")
-    return KINDS.get("average")
+    return ATTENTION_KINDS.get("average")
 
 
 def space() -> SearchSpace:

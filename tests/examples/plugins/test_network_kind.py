@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 from nas_core.cli import main
-from nas_core.models import KINDS, kind_of
+from nas_core.models import NETWORK_KINDS, kind_of
 from nas_core.predictor.readers import reader_of_kind
 from nas_core.space import Architecture, Choice, SearchSpace, save_space
 from nas_core.supernet import Supernet
@@ -23,7 +23,7 @@ SPACE = SearchSpace(
 
 @pytest.fixture(autouse=True)
 def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(tmp_path / "site", monkeypatch, KINDS.group, "rnn_lm", "examples.plugins.network_kind:KIND")
+    plug_in(tmp_path / "site", monkeypatch, NETWORK_KINDS.group, "rnn_lm", "examples.plugins.network_kind:KIND")
 
 
 class TestLanguageModels(NetworkKindContract):
@@ -37,7 +37,7 @@ class TestLanguageModels(NetworkKindContract):
 
 
 def test_it_is_one_of_the_kinds() -> None:
-    assert KINDS.names()[-1] == "rnn_lm" and kind_of(SPACE) is KINDS.get("rnn_lm")
+    assert NETWORK_KINDS.names()[-1] == "rnn_lm" and kind_of(SPACE) is NETWORK_KINDS.get("rnn_lm")
     assert reader_of_kind(kind_of(SPACE)).operations == ("embedding", "rnn", "output")
 
 

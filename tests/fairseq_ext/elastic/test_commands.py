@@ -84,5 +84,5 @@ def test_layers_become_linear_and_their_placement_is_searched(
 
     result = tmp_path / "run"
     nas_ext("search", "--checkpoint", supernet, "--out", result, "--strategy", "random", "--set", "evaluations=3",
-            "--no-measure", "--valid-sentences", 10)  # fmt: skip
+            "--no-measure", "--valid-samples", 10)  # fmt: skip
     assert len((result / "journal.jsonl").read_text().splitlines()) == 3

@@ -25,7 +25,7 @@ class TestLanguageHost(HostContract):
 
 
 def test_it_is_a_supernet_of_language_models(supernet_of, text):
-    supernet = open_supernet(supernet_of("mos_mformer_language_small"), valid_sentences=3)
+    supernet = open_supernet(supernet_of("mos_mformer_language_small"), valid_samples=3)
     words = len((text / "dict.txt").read_text().splitlines()) + 4
     assert supernet.space == SPACE and supernet.task == {"kind": "language", "vocab": words}
     assert vocabularies(text) == (words, words)
@@ -48,7 +48,7 @@ def test_limits_are_kept_by_all_that_is_evaluated(supernet_of, tmp_path):
     memory, cache = (sum(map(cost, ends)) / 2 for cost in (
         lambda end: LANGUAGE.memory_mb(end, config), lambda end: LANGUAGE.cache_mb(end, config)))  # fmt: skip
     search = ["search", "--checkpoint", supernet_of("mos_mformer_language_small"), "--strategy", "random",
-              "--set", "evaluations=6", "--valid-sentences", 4, "--no-measure", "--finalists", 1,
+              "--set", "evaluations=6", "--valid-samples", 4, "--no-measure", "--finalists", 1,
               "--limit", f"memory_mb={memory}",
               "--limit", f"cache_mb={cache}", *WORKLOAD]  # fmt: skip
     assert main([*map(str, search), "--out", str(tmp_path / "run")]) == 0

@@ -15,9 +15,9 @@ sacrebleu = pytest.importorskip("sacrebleu", reason="needs sacrebleu: pip instal
 
 def test_bleu_is_that_of_generated_translations(trained: Callable[[str], Path], corpus: Path) -> None:
     supernet = open_supernet(trained("layer"), valid_subset="test")
-    supernet.also_evaluate("rouge")
+    supernet.add_metric("rouge")
     assert "bleu" not in supernet.evaluate(SPACE.smallest())
-    supernet.also_evaluate("bleu")
+    supernet.add_metric("bleu")
     result = supernet.evaluate(SPACE.largest())
     assert result.keys() == {"loss", "nll_loss", "bleu"} and "bleu" in supernet.maximised
 

@@ -31,8 +31,8 @@ def changed(trained: Callable[[str], Path], tmp_path: Path) -> Changed:
 
 
 def test_networks_are_evaluated_by_the_loss_of_the_supernet(changed: Changed, trained: Callable[[str], Path]) -> None:
-    supernet, other = open_supernet(trained("layer"), valid_sentences=10), changed("criterion", label_smoothing=0.5)
+    supernet, other = open_supernet(trained("layer"), valid_samples=10), changed("criterion", label_smoothing=0.5)
     expected = supernet.evaluate(supernet.space.largest())
     (other.parent / LAST).symlink_to(other)
     assert supernet.evaluate_standalone(other.parent)[0] == pytest.approx(expected)
-    assert open_supernet(other, valid_sentences=10).evaluate(supernet.space.largest())["loss"] > expected["loss"] + 0.1
+    assert open_supernet(other, valid_samples=10).evaluate(supernet.space.largest())["loss"] > expected["loss"] + 0.1

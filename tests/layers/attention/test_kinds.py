@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention import KINDS, AttentionKind, LinearAttention, SoftmaxAttention
+from nas_core.layers.attention import ATTENTION_KINDS, AttentionKind, LinearAttention, SoftmaxAttention
 from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.projections import SelfAttentionWeights
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
@@ -58,6 +58,6 @@ class TestLinear(CrossAttentionContract):
 
 
 def test_kinds_have_different_operations() -> None:
-    kinds = [kind for _, kind in KINDS.items()]
+    kinds = [kind for _, kind in ATTENTION_KINDS.items()]
     names = [kind.operation(place) for kind in kinds for place in kind.places]
     assert len(set(names)) == len(names)

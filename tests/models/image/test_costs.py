@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas_core.layers.attention import KINDS
+from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.models.image.costs import flops, parameters
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.space import get_space
@@ -25,7 +25,7 @@ TINY = image_space(
     head_dim=4,
     image_size=16,
     patch_size=4,
-    attention=KINDS.names(),
+    attention=ATTENTION_KINDS.names(),
     relative_clip=3,
 )
 ARCHITECTURES = [TINY.smallest(), TINY.largest(), *(TINY.sample(np.random.default_rng(seed)) for seed in range(8))]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention import KINDS
+from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.space import Architecture
 from nas_core.space.image import image_space
@@ -22,7 +22,7 @@ SPACE = image_space(
     head_dim=4,
     image_size=16,
     patch_size=4,
-    attention=KINDS.names(),
+    attention=ATTENTION_KINDS.names(),
     relative_clip=3,
 )
 MIXED = Architecture(

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention import KINDS, LinearAttention
+from nas_core.layers.attention import ATTENTION_KINDS, LinearAttention
 from nas_core.space import Architecture, with_attention
 from nas_core.space.mformer import ATTENTION_GENES
 from tests.models.translation.tiny import SPACE, build, close, sentences
 
-MIXED = with_attention(SPACE, "tiny-mixed", *[KINDS.names()] * 3)
+MIXED = with_attention(SPACE, "tiny-mixed", *[ATTENTION_KINDS.names()] * 3)
 SETTINGS = {
     "plain": {"linear": LinearAttention(24)},
     "relative": {"linear": LinearAttention(24), "relative_length": 2, "norm_first": True},

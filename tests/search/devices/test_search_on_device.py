@@ -63,7 +63,7 @@ def test_it_ends_with_finite_losses_near_those_of_the_cpu(
         assert abs(losses(tmp_path / "run")[key] - plain.evaluate(architecture)["loss"]) < ALMOST[precision]
     largest = supernet.space.largest()
     close_in(precision, supernet.logits(largest)[0].float(), plain.logits(largest)[0], times=3)
-    assert result.winner.metrics["loss"] == min(losses(tmp_path / "run").values())
+    assert result.best.metrics["loss"] == min(losses(tmp_path / "run").values())
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -80,8 +80,8 @@ def test_workers_leave_the_journal_of_one_process(checkpoint: Path, tmp_path: Pa
             None,
             tmp_path / "workers",
             evaluate_many=evaluations,
-            together=evaluations.together,
-            at_once=evaluations.at_once,
+            batch_size=evaluations.batch_size,
+            workers=evaluations.workers,
             progress=False,
         )
     first, several = losses(tmp_path / "here"), losses(tmp_path / "workers")

@@ -17,7 +17,7 @@ def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None
     assert strategy.finished
     assert strategy.generation == 8
     assert strategy.proposed == 8 * 50  # what HAT would evaluate
-    assert strategy.saved == strategy.proposed - len(proposals) >= 7 * 10  # the parents at least
+    assert strategy.cache_hits == strategy.proposed - len(proposals) >= 7 * 10  # the parents at least
     assert strategy.best() == min(((a, quality(a)) for a in proposals), key=lambda pair: pair[1])
 
 

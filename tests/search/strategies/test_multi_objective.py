@@ -127,4 +127,4 @@ def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:
     assert result.archive.objectives == ("loss", "latency_ms")
     vectors = sorted({result.archive.vector(entry.metrics) for entry in result.archive})
     assert vectors == sorted({vector for _, vector in strategy.front()})
-    assert len(result.finalists) == 5 and result.best["all"].metrics["loss"] == vectors[0][0]
+    assert len(result.finalists) == 5 and result.best_by_search["all"].metrics["loss"] == vectors[0][0]

@@ -215,7 +215,7 @@ def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
         predicted.update(row.tobytes() for row in rows)
         return limit(3000.0).predict_rows(rows)
 
-    slow = Constraint("latency_ms", 3000.0, predict, together=4)
+    slow = Constraint("latency_ms", 3000.0, predict, batch_size=4)
     config = replace(SMALL, samples=20, candidates=2000, children=400)
     evaluated = drive(RankNAS(SPACE, [slow], config, seed=0), 1000)
     assert len(evaluated) > 80

@@ -26,17 +26,17 @@ def test_one_strategy_and_one_number_are_a_search(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = search(strategy(), quality, progress=False)
     assert result.evaluations == 12
-    assert result.winner == result.best["latency_ms<=3000"]
-    assert result.winner.metrics["loss"] == quality(result.winner.architecture)
-    assert result.winner.metrics["latency_ms"] <= 3000
+    assert result.best == result.best_by_search["latency_ms<=3000"]
+    assert result.best.metrics["loss"] == quality(result.best.architecture)
+    assert result.best.metrics["latency_ms"] <= 3000
     assert list(tmp_path.iterdir()) == []
 
 
 def test_several_are_named_after_their_limits() -> None:
     result = search([strategy(3000), strategy(2500), RandomSearch(SPACE, config=FEW)], quality, progress=False)
-    assert set(result.best) == {"latency_ms<=3000", "latency_ms<=2500", "unlimited"}
-    with pytest.raises(ConfigError, match="best\\['latency_ms<=3000'\\] or best"):
-        _ = result.winner
+    assert set(result.best_by_search) == {"latency_ms<=3000", "latency_ms<=2500", "unlimited"}
+    with pytest.raises(ConfigError, match="best_by_search\\['latency_ms<=3000'\\] or best"):
+        _ = result.best
     with pytest.raises(ConfigError, match="same limits"):
         search([strategy(), strategy()], quality)
     with pytest.raises(ConfigError, match="no strategy"):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.attention.kinds import ATTENTION_KINDS
 from nas_core.layers.attention.projections import SelfAttentionWeights, split_heads
 from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
@@ -147,7 +147,7 @@ def test_turned_queries_and_keys_keep_what_is_positive_of_the_largest_products(h
     weight = torch.cat([*rows, torch.zeros(heads * width, 8)])
     in_proj = Affine(weight, torch.zeros(len(weight)))
     out_proj = Affine(torch.zeros(8, heads * width), torch.zeros(8))
-    weights = SelfAttentionWeights(in_proj, out_proj, heads, kind=KINDS.get("linear"))
+    weights = SelfAttentionWeights(in_proj, out_proj, heads, kind=ATTENTION_KINDS.get("linear"))
     x = torch.randn(2, 40, 8, generator=stream)
     q, k, _ = split_heads(torch.nn.functional.linear(x, *in_proj), 3, heads)
     scores = q @ k.mT
@@ -159,7 +159,7 @@ def test_turned_queries_and_keys_keep_what_is_positive_of_the_largest_products(h
 
 
 def recorded(unread: Callable[[TranslationNet, Any, Batch], Tensor]) -> Callable[[Path], Any]:
-    place, kind, net = ("encoder_layers", 0, "self_attn"), KINDS.get("linear"), several()
+    place, kind, net = ("encoder_layers", 0, "self_attn"), ATTENTION_KINDS.get("linear"), several()
     largest = net.select(SEVERAL.largest())
     return lambda path: record(largest, place, [kind], batches(1, 1), lambda subnet, batch: unread(net, subnet, batch))
 

@@ -9,7 +9,7 @@ import pytest
 
 from examples.plugins.attention import AverageAttention
 from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceError
-from nas_core.layers.attention import KINDS
+from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, space_for, varying
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
@@ -45,11 +45,11 @@ class _OneSide(AverageAttention):
 
 
 def test_layers_may_choose_their_attention_and_the_largest_keeps_softmax() -> None:
-    KINDS.register("average", _OneSide())
+    ATTENTION_KINDS.register("average", _OneSide())
     try:
         space = auto_space("around", BIG, BIG, 64, ("linear", "softmax", "average"))
     finally:
-        KINDS.unregister("average")
+        ATTENTION_KINDS.unregister("average")
     for gene, kinds in (("encoder.self", "linear softmax average"), ("decoder.self", "linear softmax average"),
                         ("decoder.cross", "linear softmax")):  # fmt: skip
         gene = f"{gene}_attention"

@@ -198,7 +198,7 @@ class LinearAttention(AttentionKind):
         rows = 4 * first + min(queries - first, first) + 2 * ((keys - 1) % NONCAUSAL_BLOCK + 1)
         return batch * (sums + max(queries, rows - queries) * width)
 
-    def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
+    def extra_memory(self, keys: int, width: int) -> tuple[int, int]:
         return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
