@@ -240,7 +240,7 @@ class _CheckpointSearch:
             strategy.start()  # raises the error of an infeasible limit
         elsewhere, context = self._elsewhere()
         number = how_many(list(self.strategies.values()))
-        self.log(f"strategy {self.strategy}: {number}; the first ones are timed to estimate the rest")
+        self.log(f"strategy {self.strategy}: {number}")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
         evaluate_many = elsewhere and evaluation.calibrated_many(elsewhere)
@@ -251,7 +251,6 @@ class _CheckpointSearch:
                 settings.out,
                 evaluate_many=evaluate_many,
                 batch_size=elsewhere.batch_size if elsewhere else 1,
-                workers=getattr(elsewhere, "workers", None),
                 objectives=self.objectives,
                 finalists=settings.finalists,
                 settings=self.compared,

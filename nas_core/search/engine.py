@@ -86,7 +86,6 @@ def search(
     *,
     evaluate_many: EvaluateMany | None = None,
     batch_size: int = 1,
-    workers: int | None = None,
     objectives: Sequence[str] | None = None,
     finalists: int = 8,
     settings: Mapping[str, Any] | None = None,
@@ -101,8 +100,8 @@ def search(
 
     The run folder contains ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation), ``state.json``
     (progress), ``pareto.csv``, ``finalists.json``, and architecture files: ``finalists/*.json`` and, after a single
-    search, ``best.json``. The same call resumes an interrupted run and writes identical files, except ``search.log``
-    and ``sessions.json``, which contain times.
+    search, ``best.json``. The same call resumes an interrupted run and writes identical files, except
+    ``sessions.json``, which contains times.
 
     Args:
         strategies: one strategy, a dictionary name -> strategy, or a list of strategies, named by their limits.
@@ -111,7 +110,6 @@ def search(
         evaluate_many: alternative to ``evaluate``: function that returns the metrics of several architectures, in
             order.
         batch_size: batch size of ``evaluate_many``.
-        workers: number of simultaneous evaluations, for time estimates; default: ``batch_size``.
         out_dir: run folder; None keeps no files.
         objectives: metrics of the Pareto front; default: the strategies' objectives and the limited metrics.
         finalists: number of architectures chosen at the end, the best of each search included.
@@ -139,7 +137,7 @@ def search(
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
         engine = _Engine(named, evaluator, Path(folder), objectives, batch_size, kept=out_dir is not None)
-        return engine.run(workers or batch_size, finalists, settings or {}, notes or {}, progress)
+        return engine.run(finalists, settings or {}, notes or {}, progress)
 
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
@@ -211,7 +209,6 @@ class _Engine:
 
     def run(
         self,
-        workers: int,
         finalists: int,
         settings: Mapping[str, Any],
         notes: Mapping[str, Any],
@@ -237,7 +234,7 @@ class _Engine:
                 {"nas_ext": __version__, "numpy": np.__version__, **notes},
             )
             total = sum(strategy.budget for strategy in self.strategies.values())
-            with Progress(self.folder / "search.log", total, workers, progress, self.kept) as self.progress:
+            with Progress(total, progress) as self.progress:
                 try:
                     for name in self.strategies:
                         self._drive(name)
@@ -285,7 +282,6 @@ class _Engine:
         self.progress.begin()
         self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
-            self.progress.evaluated()
             yield self._recorded(name, architecture, outcome)
 
     def _recorded(self, name: str, architecture: Architecture, outcome: Mapping[str, Any] | Failure) -> Metrics:

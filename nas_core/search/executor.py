@@ -76,8 +76,6 @@ class DeviceExecutor:
         arguments = [{"checkpoint": path, "options": options, "threads": 1} for options in options_of]
         self._pool = WorkerPool(open_checkpoint, arguments, names)
         self._on_paper = on_paper
-        self.workers = len(names)
-        """Number of simultaneous evaluations."""
         self.batch_size = PER_DEVICE * len(names)
         """Number of architectures per batch."""
 

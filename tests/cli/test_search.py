@@ -114,8 +114,6 @@ def test_ctrl_c_says_that_the_same_command_continues(
     assert line == f"interrupted: 7 evaluations are kept in {tmp_path / 'run'}; the same command continues"
     assert run("--no-measure") == 0
     assert "(7 of them before)" in capsys.readouterr().out
-    log = (tmp_path / "run" / "search.log").read_text()
-    assert "stopped (KeyboardInterrupt), 7 evaluated" in log and "7 results were known" in log
 
 
 def test_other_inputs_do_not_continue_a_run(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

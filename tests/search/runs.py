@@ -20,10 +20,11 @@ def run(
     evaluate: Callable[[Architecture], Mapping[str, Any]] | None = None,
     limits: tuple[float, ...] = LIMITS,
     config: EvolutionConfig = CONFIG,
+    progress: bool = False,
     **options: Any,
 ) -> SearchResult:
     strategies = {limit(value).label: HATEvolution(SPACE, [limit(value)], config, seed=3) for value in limits}
-    return search(strategies, evaluate or (lambda a: {"loss": quality(a)}), folder, progress=False, **options)
+    return search(strategies, evaluate or (lambda a: {"loss": quality(a)}), folder, progress=progress, **options)
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""How long a search takes, said from what is evaluated and not from what was known; and its log."""
+"""Progress and sessions of a search."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 import nas_core.progress
-from nas_core.search import RandomConfig, RandomSearch, progress, search
+from nas_core.search import RandomConfig, RandomSearch, search
 from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import quality
@@ -27,16 +26,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     result = Clock()
-    for module in (progress, nas_core.progress):
-        monkeypatch.setattr(module, "clock", result)
+    monkeypatch.setattr(nas_core.progress, "clock", result)
     return result
-
-
-def log(folder: Path) -> list[str]:
-    """Its lines without the times that they begin with."""
-    lines = (folder / "search.log").read_text().splitlines()
-    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d ", line) for line in lines)
-    return [line[26:] for line in lines]
 
 
 def taking(clock: Clock, seconds: float) -> Callable[[Architecture], dict[str, float]]:
@@ -47,21 +38,18 @@ def taking(clock: Clock, seconds: float) -> Callable[[Architecture], dict[str, f
     return evaluate
 
 
-def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> None:
-    """Thirty of the first run's results are read in no time; the time that is left is that of the other ones."""
+def test_earlier_results_take_no_time(tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, taking(clock, 3.0), limits=(3000.0,))
     path = tmp_path / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:30]))
-    (tmp_path / "search.log").unlink()
-    run(tmp_path, taking(clock, 10.0), limits=(3000.0,))
-    first, estimate, *_, last = log(tmp_path)
-    assert first == "at most 35 evaluations to come, 30 results were known"
-    assert estimate.startswith("10 s each so far: about 6 min for at most 33 more")  # said after the third
-    assert last.startswith(f"ended: {len(lines) - 30} evaluated")
-    before = (tmp_path / "search.log").read_bytes()
-    run(tmp_path, limits=(3000.0,))  # all is known: nothing to log
-    assert (tmp_path / "search.log").read_bytes() == before
+    capsys.readouterr()
+    run(tmp_path, taking(clock, 10.0), limits=(3000.0,), progress=True)
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first == "search: 1 of 35 after 10 s, about 6 min left"
+    assert second.startswith("search: 7 of 35 evaluations, best loss ") and "after 70 s, about 5 min left" in second
+    run(tmp_path, limits=(3000.0,), progress=True)
+    assert capsys.readouterr().err == ""
 
 
 class Interrupted(BaseException):

@@ -81,7 +81,6 @@ def test_workers_leave_the_journal_of_one_process(checkpoint: Path, tmp_path: Pa
             tmp_path / "workers",
             evaluate_many=evaluations,
             batch_size=evaluations.batch_size,
-            workers=evaluations.workers,
             progress=False,
         )
     first, several = losses(tmp_path / "here"), losses(tmp_path / "workers")
