@@ -130,6 +130,8 @@ def test_predictions_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pyt
     assert rows.shape == (2, 60) and all(kendall_tau(row, expected) > 0.7 for row in rows)
     monkeypatch.setattr(model_module, "CHUNK", 7)
     np.testing.assert_allclose(model.predict(graphs), rows)
+    monkeypatch.setattr(model_module, "FEW", 0)  # each boosted model is computed
+    np.testing.assert_allclose(model.predict(graphs), rows)
 
 
 def test_only_kinds_of_the_training_graphs_count_where_indices_are_large() -> None:

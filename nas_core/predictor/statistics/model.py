@@ -22,6 +22,7 @@ from nas_core.predictor.statistics.features import Description
 from nas_core.predictor.statistics.regressions import (
     Additive,
     BoostedTrees,
+    Forest,
     GaussianProcess,
     KernelSums,
     tensors_of,
@@ -34,6 +35,7 @@ CHUNK = 50_000
 UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0  # number of pseudo-graphs with slope 0 that regularise the weight of a prior
 FADES = 100.0  # number of training graphs that halves the weight of a prior
+FEW = 64  # maximum number of graphs for which the boosted models are joined into one, to save calls
 FOLD_MEMBERS = 2  # maximum number of Gaussian processes, and of boosted models, in the fit for a held-out fold
 
 
@@ -142,12 +144,19 @@ class StatisticsModel:
     def predict_from(self, statistics: Array) -> Array:
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
-        boosted = [trees.predict(statistics) for trees in self.trees]
+        if len(statistics) <= FEW and self.trees:
+            boosted = [self._forest.predict(statistics)]
+        else:
+            boosted = [trees.predict(statistics) for trees in self.trees]
         rows = np.stack([np.mean(kind, 0) for kind in (*groups, boosted) if kind])
         rows = self.mean + self.deviation * (rows + (self.slope * statistics[:, 0] if self.slope else 0.0))
         if self.additive is None:
             return rows
         return np.concatenate([rows, self.additive.predict(statistics[:, self.description.counted])[None]])
+
+    @cached_property
+    def _forest(self) -> Forest:
+        return Forest(self.trees)
 
     @cached_property
     def _sums(self) -> list[KernelSums]:
