@@ -11,9 +11,9 @@ if "timm_ext.train" in sys.orig_argv:  # torch, which is imported next, reads th
 repair()
 require("timm", "image models and their training", "timm")
 
-from timm_ext import models  # noqa: E402  timm imports torchvision, which may have needed the repair
+from timm_ext import models  # noqa: E402, F401  timm imports torchvision, which may have needed the repair
 from timm_ext.checkpoint import load_model, write_subnet  # noqa: E402
 from timm_ext.model import VisionModel  # noqa: E402
 from timm_ext.trained.conversion import elastic  # noqa: E402
 
-__all__ = ["VisionModel", "elastic", "load_model", "models", "write_subnet"]
+__all__ = ["VisionModel", "elastic", "load_model", "write_subnet"]

@@ -1,5 +1,3 @@
 """Distillation in fairseq. Importing this package registers the criteria with fairseq."""
 
-from fairseq_ext.distillation import criterion
-
-__all__ = ["criterion"]
+from fairseq_ext.distillation import criterion  # noqa: F401

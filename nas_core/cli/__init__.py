@@ -23,8 +23,6 @@ from nas_core.errors import MissingHostError, NasExtError
 from nas_core.registry import import_object
 from nas_core.signals import sigterm_as_exit
 
-__all__ = ["COMMANDS", "LAB", "Command", "application", "main"]
-
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
