@@ -77,7 +77,7 @@ def command(
 def _summary(calibration: Calibration) -> list[str]:
     direction = "larger" if calibration.larger else "smaller"
     lines = [f"{len(calibration.trained)} trained networks, {direction} {calibration.metric} is better"]
-    if len(calibration.trained) > calibration.fewest:
+    if len(calibration.trained) > calibration.min_networks:
         quality = calibration.quality()
         lines.append(
             f"leave-one-out: mean error {quality.error:.4g}, Kendall's tau {quality.tau:.2f} (inherited"

@@ -23,7 +23,7 @@ from nas_core.latency.model import Floats
 from nas_core.predictor.device import to_device
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
-from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, global_edges, sparse_ones
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
@@ -63,8 +63,8 @@ class SageConfig:
 
 
 def neighbours_of(graphs: Graphs) -> csr_array:
-    edges = numbered(graphs)
-    return ones_at(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
+    edges = global_edges(graphs)
+    return sparse_ones(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
 
 
 class SageLayer(nn.Module):
@@ -158,7 +158,7 @@ class GraphSageModel(GraphLatencyModel):
                     optimizer.step()
                     schedule.step()
                     losses.add(loss.detach())
-            losses.tell()
+            losses.report()
         if not math.isfinite(float(loss.detach())):
             raise ConfigError(f"latency model {self.name!r} diverged with lr {config.lr:g}; give a smaller lr")
         self._net = net.eval()
