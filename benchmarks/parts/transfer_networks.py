@@ -100,5 +100,5 @@ def _trained(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfi
     trainer = Trainer(model, graphs, targets, config)
     for _ in trainer.steps():
         pass
-    trainer.load_averages()
+    trainer.settle()
     return model.eval()

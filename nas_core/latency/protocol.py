@@ -125,14 +125,14 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
             rounds.append(_pass_ms(workload, config))
             references.append(sum(_pass_ms(reference, config).values()))
     totals = [sum(parts.values()) for parts in rounds]
-    around = (np.array(references[:-1]) + np.array(references[1:])) / 2
+    adjacent_references = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
         parts_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
         raw_ms=float(np.mean(_trimmed(totals, config.trim))),
         std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
-        relative=float(np.median(np.array(totals) / around)),
+        relative=float(np.median(np.array(totals) / adjacent_references)),
     )
 
 
@@ -181,14 +181,14 @@ def _convert(workload: Workload, half: torch.dtype) -> None:
 def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
     if config.clock == "device":
         return _device_ms(workload, config)
-    now = time.perf_counter if config.clock == "wall" else time.thread_time
+    clock = time.perf_counter if config.clock == "wall" else time.thread_time
     times = {}
     _synchronise(config.device)
     for name, part in workload.parts.items():
-        start = now()
+        start = clock()
         part()
         _synchronise(config.device)
-        times[name] = (now() - start) * 1e3
+        times[name] = (clock() - start) * 1e3
     return times
 
 

@@ -259,7 +259,7 @@ class NNFormerPredictor(AccuracyModel):
             if saver is not None:
                 saver.save(member, trainer.state, trainer.finished)
         losses.report()
-        trainer.load_averages()
+        trainer.settle()
         return trainer
 
     def _resume_settings(self, graphs: Graphs, values: Array) -> dict[str, Any]:

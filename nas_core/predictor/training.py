@@ -290,7 +290,7 @@ class Trainer:
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         self.done = int(named["done"])
 
-    def load_averages(self) -> None:
+    def settle(self) -> None:
         """Load the moving averages of the weights, if computed, into the model."""
         self.check()
         if self.averaged:

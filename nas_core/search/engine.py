@@ -279,7 +279,7 @@ class _Engine:
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
         if not architectures:
             return
-        self.progress.begin()
+        self.progress.start_clock()
         self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
             yield self._recorded(name, architecture, outcome)

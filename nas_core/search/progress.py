@@ -32,8 +32,8 @@ class Progress:
     def searching(self, name: str) -> None:
         self._bar.set_description(name)
 
-    def begin(self) -> None:
-        """Start the clock in the first call, after the results of an earlier session."""
+    def start_clock(self) -> None:
+        """Start the clock at the first call, after the results of earlier sessions."""
         if self._work is None:
             self._work = SlowWork("search", self._total - self._replayed)
 

@@ -90,13 +90,13 @@ def test_averaged_weights() -> None:
         expected = [0.8 * a + 0.2 * p.detach() for a, p in zip(expected, trainer.model.parameters(), strict=True)]
     last = [p.detach().clone() for p in trainer.model.parameters()]
     torch.testing.assert_close(trainer.averaged, expected, rtol=1e-4, atol=1e-6)
-    trainer.load_averages()
+    trainer.settle()
     torch.testing.assert_close(list(trainer.model.parameters()), trainer.averaged, rtol=0, atol=0)
     assert any(not torch.equal(a, b) for a, b in zip(last, trainer.model.parameters(), strict=True))
     plain = trainer_of(ema=0.0)
     for _ in plain.steps():
         last = [p.detach().clone() for p in plain.model.parameters()]
-    plain.load_averages()
+    plain.settle()
     assert not plain.averaged and all(torch.equal(a, b) for a, b in zip(last, plain.model.parameters(), strict=True))
 
 

@@ -31,7 +31,7 @@ from nas_core.latency.by_genes.dataset import LatencyData, load_latency_data
 from nas_core.latency.by_genes.fit import LEGEND, Quality, evaluate, fit, quality_warnings
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import timing_of
-from nas_core.latency.registry import described_latency_models, latency_model, parsed_model_settings
+from nas_core.latency.registry import describe_latency_models, latency_model, parsed_model_settings
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
 from nas_core.report.tables import Column, Table
@@ -128,7 +128,7 @@ app.command("collect")(with_options(_collect, {"timing_options": parameters_of(T
 def fit_(
     data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv).")],
     out: Annotated[Path, typer.Option(help="Model file to write (.json).")],
-    model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
+    model: Annotated[str, typer.Option(help=f"{describe_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Fraction of measurements held out for evaluation.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     settings: Annotated[

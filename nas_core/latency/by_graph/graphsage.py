@@ -148,9 +148,9 @@ class GraphSageModel(GraphLatencyModel):
                 order = stream.permutation(count)
                 for start in range(0, count, config.batch_size):
                     rows = order[start : start + config.batch_size]
-                    chosen, indices = graphs.take(rows), to_device(rows, device)
-                    neighbours = Pairs.of(neighbours_of(chosen), device)
-                    predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
+                    batch, indices = graphs.take(rows), to_device(rows, device)
+                    neighbours = Pairs.of(neighbours_of(batch), device)
+                    predicted = net(PackedBatch.of(batch, device), neighbours, static[indices])
                     loss = log_loss(predicted.exp(), targets[indices])
                     optimizer.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
@@ -169,9 +169,9 @@ class GraphSageModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
-        parts = [np.flatnonzero(chunk == number) for number in np.unique(chunk)]
-        predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in parts])
+        chunk_of = np.cumsum(graphs.sizes) // CHUNK_NODES
+        chunks = [np.flatnonzero(chunk_of == number) for number in np.unique(chunk_of)]
+        predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in chunks])
         return predicted.double().exp().cpu().numpy(), None
 
     def _predicted(self, graphs: Graphs) -> Tensor:

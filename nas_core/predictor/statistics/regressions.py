@@ -310,8 +310,8 @@ class Additive:
 
 
 def _columns(count: int, first: int) -> list[slice]:
-    every = slice(0, count)
-    return [every, slice(0, first), slice(first, count)] if 0 < first < count else [every]
+    all_columns = slice(0, count)
+    return [all_columns, slice(0, first), slice(first, count)] if 0 < first < count else [all_columns]
 
 
 def _shares(errors: Array, exponent: float) -> Array:
