@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs, StackGenes
 from nas_core.models.kind import ModelKind, SpacePart
-from nas_core.models.workload import FIRST_WORD, check_least, same_draws
+from nas_core.models.workload import FIRST_WORD, check_minimum, same_draws
 from nas_core.optional import require
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import per_layer
@@ -41,7 +41,7 @@ class LlamaWorkloadConfig:
     """Sequences per step."""
 
     def __post_init__(self) -> None:
-        check_least(self, vocab=FIRST_WORD + 1, length=1, batch=1)
+        check_minimum(self, vocab=FIRST_WORD + 1, length=1, batch=1)
 
 
 class LlamaWorkload:

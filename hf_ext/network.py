@@ -366,8 +366,8 @@ class ModelForm:
     def axes(self, net: ElasticModel) -> tuple[Axis, ...]:
         return net.axes()
 
-    def running(self, net: ElasticModel, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
-        return net.subnet(subnet.sizes, {**subnet.kept, **{side: sorted(layers) for side, layers in kept.items()}})
+    def select_layers(self, net: ElasticModel, subnet: Subnet, layers: Mapping[str, Sequence[int]]) -> Subnet:
+        return net.subnet(subnet.sizes, {**subnet.kept, **{side: sorted(rows) for side, rows in layers.items()}})
 
     def set_order(self, net: ElasticModel, order: Mapping[str, Sequence[int]]) -> None:
         net.set_order(order)

@@ -63,11 +63,11 @@ def translation_graph(architecture: Architecture) -> Graph:
             raise ArchitectureError(f"attention is {kind!r}; expected one of {supported}")
         return kinds[kind].operation(place)
 
-    def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
+    def add(operation: str, width: int, *sizes: int, previous: int | None = None) -> int:
         node = len(ops)
         ops.append(names.index(operation))
         numbers.append((width, *sizes, *[0] * (len(ATTRIBUTES) - 1 - len(sizes))))
-        edges.extend([] if after is None else [(after, node)])
+        edges.extend([] if previous is None else [(previous, node)])
         return node
 
     width = architecture.number("encoder.embed_dim")

@@ -71,7 +71,7 @@ def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence
     """Return the mean loss of the largest subnet with only the layers ``kept``, by side."""
     net = trained.net
     with evaluating(net), torch.no_grad():
-        subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+        subnet = trained.form.select_layers(net, net.select(trained.space.largest()), kept)
         return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
 
 
@@ -87,7 +87,7 @@ def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Seq
     try:
         with own_streams(0, next(net.parameters()).device):  # equal dropout for every layer
             for update in range(RECOVERY):
-                subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+                subnet = trained.form.select_layers(net, net.select(trained.space.largest()), kept)
                 optimizer.zero_grad()
                 trained.loss(net, subnet, train[update % len(train)]).backward()
                 optimizer.step()  # type: ignore[no-untyped-call]

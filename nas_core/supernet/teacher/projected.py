@@ -186,4 +186,4 @@ class _Distilled(NamedTuple):
         target_weight = 1 - self.weight
         if self.temperature != 1:
             grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=target_weight)
-        return sums, self.own.less_target(rows, grad, target_weight)
+        return sums, self.own.subtract_target(rows, grad, target_weight)

@@ -90,7 +90,7 @@ def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypat
 
 def test_gradients_at_high_temperatures_are_finite_in_float16(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a device that gives products of halves in float32, where gradients of logits are scaled up."""
-    monkeypatch.setattr(smoothed_loss, "sums_whole", lambda *_: True)
+    monkeypatch.setattr(smoothed_loss, "supports_fp32_output", lambda *_: True)
     monkeypatch.setattr(smoothed_loss, "_whole", lambda a, b: a.float() @ b.float())
     results, expected = [], []
     for kind, gradients in ((torch.float16, results), (torch.float32, expected)):
