@@ -35,7 +35,7 @@ from nas_core.files.reading import real_path
 from nas_core.models.workload import Workload
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, rounding, size_options
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
@@ -51,15 +51,19 @@ def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> Sear
     unit, choices = head_dim, []
     if "kv_heads" in genes:
         per_kv = genes["heads_per_kv"]
-        groups = [count for count in around(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
+        groups = [count for count in size_options(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
         unit = math.lcm(8, *(count * per_kv for count in groups))  # transformers' rule: the heads divide the width
         choices = [Choice.make("kv_heads", groups)]
-    widths = [width] if width % unit or "heads" in genes else [count * unit for count in around(width // unit, WIDTHS)]
+    widths = (
+        [width] if width % unit or "heads" in genes else [count * unit for count in size_options(width // unit, WIDTHS)]
+    )
     sides = {gene: size for gene, size in genes.items() if "." in gene or gene in ("layers", "ffn_dim")}
     choices += [Choice.make(gene, depths(size)) for gene, size in sides.items() if gene.endswith("layers")]
     choices += [Choice.make("embed_dim", widths)]
     choices += [
-        Choice.make(gene, around(size, FFN, rounding(size))) for gene, size in sides.items() if gene.endswith("ffn_dim")
+        Choice.make(gene, size_options(size, FFN, rounding(size)))
+        for gene, size in sides.items()
+        if gene.endswith("ffn_dim")
     ]
     if not uniform:
         layered = [choice for choice in choices if choice.name in PER_LAYER]
@@ -212,8 +216,8 @@ class TrainedModel:
         logits, labels = model(**batch).logits, batch["labels"]
         if self.head == "causal":
             logits, labels = logits[:, :-1], labels[:, 1:]
-        counted = labels.ne(-100)
-        return logits[counted], labels[counted]
+        token_masks = labels.ne(-100)
+        return logits[token_masks], labels[token_masks]
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: dict[str, Tensor]) -> Tensor | None:
         """Return the distance of the last hidden states of networks without a head."""
@@ -239,7 +243,7 @@ class TrainedModel:
         rate = 100 * agreement(*(torch.cat(pooled) for pooled in embeddings))
         return {"loss": float(torch.stack(losses).mean()), self.metric: rate}
 
-    def counted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def token_masks(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}
         if self.head == "translation":
             masks["decoder"] = batch["labels"].ne(-100)

@@ -29,7 +29,7 @@ class StackGenes:
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, minimum: int = 1) -> None:
-        """Raise ``SpaceError`` unless all options are integers >= ``minimum``. Genes in ``constant`` have one option."""
+        """Raise ``SpaceError`` unless all options are integers >= ``minimum``. Genes in ``constant`` have one."""
         expected = f"an integer above {minimum - 1}" if minimum else "an integer of at least 0"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= minimum, expected)
 

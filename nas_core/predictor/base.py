@@ -18,7 +18,7 @@ from nas_core.checks import checked_seed, checked_value
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.io_nodes import common_ends, lacking_ends, topological, with_ends
+from nas_core.graph.io_nodes import common_ends, missing_ends, topological, with_ends
 from nas_core.options import Configured, parsed_settings
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.progress import Progress, training_bar
@@ -258,7 +258,7 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
-    if lacking_ends(graphs, common_ends(graphs)).mean() <= OPEN_SHARE:
+    if missing_ends(graphs, common_ends(graphs)).mean() <= OPEN_SHARE:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
     _log.info("most graphs have several input or output nodes; one of both is added to each graph")

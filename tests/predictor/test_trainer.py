@@ -136,7 +136,7 @@ def test_divergence_is_an_error() -> None:
 
 
 def test_a_batch_in_parts_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART_GRAPHS", 2)
+    monkeypatch.setattr(module, "CHUNK_GRAPHS", 2)
     updates = []
     for positions in (10**6, 12):
         monkeypatch.setattr(module, "CHUNK_POSITIONS", positions)
