@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nas_core.checks import Range, check_fields
-from nas_core.device import device_index, pinned_threads, uncollected, usable_device
+from nas_core.device import device_index, gc_disabled, pinned_threads, usable_device
 from nas_core.errors import ConfigError
 from nas_core.models.workload import Convertible, Workload
 from nas_core.precision import PRECISIONS, check_precision, half_type, tf32
@@ -162,7 +162,7 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
             raise ConfigError(
                 f"{type(module).__name__} is in training mode, but latency is measured in evaluation mode; call .eval()"
             )
-    with uncollected(), pinned_threads(config.threads), timed_conditions(config):
+    with gc_disabled(), pinned_threads(config.threads), timed_conditions(config):
         if (half := half_type(config.precision)) is not None:
             for workload in workloads:
                 _convert(workload, half)

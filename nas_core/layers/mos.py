@@ -51,7 +51,7 @@ class MoSConfig:
         if self.kind == NONE:
             return
         if self.kind not in ROUTERS.names():
-            raise unknown_choice(ROUTERS.what, self.kind, mixtures())
+            raise unknown_choice(ROUTERS.noun, self.kind, mixtures())
         if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
                 f"got experts {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"

@@ -19,7 +19,7 @@ from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_p
 from nas_core.locks import file_lock
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
 
@@ -79,7 +79,7 @@ def collect(
             if not planned:
                 return dataset
         outcomes = measure_many(planned) if measure_many else _measure_locally(planned, space, build, timing, machine)
-        with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
+        with closing(outcomes), progress_bar("measuring", len(planned), "architecture", progress) as advance:
             for architecture, outcome in zip(planned, outcomes, strict=True):
                 if isinstance(outcome, Failure):
                     raise NasExtError(

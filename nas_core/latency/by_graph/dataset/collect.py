@@ -31,7 +31,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
 from nas_core.locks import file_lock
 from nas_core.optional import require
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 
 # settings of the reference network, a GoogLeNet with small and large layers
 _REFERENCE = {
@@ -156,7 +156,7 @@ def collect_networks(
             first_timing = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
             state = {name: float(np.median(time_passes_ms(work, first_timing))) for name, work in references.items()}
             dataset = NetworkSet.create(path, settings, machine, state)
-        with counted("measuring", len(planned), "network", progress) as advance:
+        with progress_bar("measuring", len(planned), "network", progress) as advance:
             for network, outcome in _measure_groups(planned, references, config, timing):
                 row = {**network._asdict(), "family": network.family.name, "time": time.time()}
                 if isinstance(outcome, str):
@@ -216,7 +216,7 @@ def remeasure_networks(
     planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in rows_by_name.items()]
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
-    with dataset_lock(dataset.path), counted("measuring again", count, "network", progress) as advance:
+    with dataset_lock(dataset.path), progress_bar("measuring again", count, "network", progress) as advance:
         references = _references(config, timing)
         for network, outcome in _measure_groups(planned, references, config, timing):
             if isinstance(outcome, str):

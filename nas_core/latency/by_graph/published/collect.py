@@ -24,7 +24,7 @@ from nas_core.latency.by_graph.dataset.collect import dataset_lock
 from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.optional import require
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 from nas_core.registry import import_object
 from nas_core.workers import WorkerPool
 
@@ -221,7 +221,7 @@ def collect_published(
             "max_memory_gb": config.max_memory_gb,
             "max_nodes": config.max_nodes,
         }
-        with counted("exporting", len(waiting), "network", progress) as advance:
+        with progress_bar("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 group = waiting[first : first + _PER_WORKER]
                 items = [{"name": row.name, **row.settings, "params_m": row.params_m} for row in group]
