@@ -216,8 +216,8 @@ class TrainedModel:
         logits, labels = model(**batch).logits, batch["labels"]
         if self.head == "causal":
             logits, labels = logits[:, :-1], labels[:, 1:]
-        token_masks = labels.ne(-100)
-        return logits[token_masks], labels[token_masks]
+        mask = labels.ne(-100)
+        return logits[mask], labels[mask]
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: dict[str, Tensor]) -> Tensor | None:
         """Return the distance of the last hidden states of networks without a head."""

@@ -88,7 +88,7 @@ def test_a_field_is_an_option() -> None:
     assert options["out"].help_text == "Where it goes; default: nowhere"
     assert options["how"].help_text == "In which way; one of fast, slow (default: fast)"
     assert options["data"].default is MISSING and options["out"].kind is Path
-    assert options["betas"].many and options["part"].grouped and options["more"].grouped
+    assert options["betas"].multiple and options["part"].grouped and options["more"].grouped
     assert flag_of("per_round") == "--per-round"
 
 

@@ -208,7 +208,7 @@ class FairseqTrained:
     def agreement(self, model: nn.Module, batches: Sequence[Any]) -> None:
         return None
 
-    def counted(self, batch: Any) -> dict[str, Tensor]:
+    def token_masks(self, batch: Any) -> dict[str, Tensor]:
         padding = self.task.source_dictionary.pad()
         return {
             side: batch["net_input"][name].ne(padding) for side, name in zip(self.family.sides, self.reads, strict=True)
