@@ -120,8 +120,8 @@ class _LlamaKind(ModelKind):
         return super().weights(architecture, config) + config.vocab * architecture.number("embed_dim")
 
     def cache(self, architecture: Architecture, config: LlamaWorkloadConfig) -> int:
-        kept = 2 * architecture.number("head_dim") * sum(layer.groups for layer in _layers(architecture))
-        return kept * config.batch * (config.length + 1)
+        per_token = 2 * architecture.number("head_dim") * sum(layer.groups for layer in _layers(architecture))
+        return per_token * config.batch * (config.length + 1)
 
     def graph(self, architecture: Architecture) -> Graph:
         """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 6)."""

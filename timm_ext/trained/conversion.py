@@ -108,9 +108,9 @@ class TrainedViT:
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
         """Return ``count`` batches of 64 training images without augmentation, the same each time."""
         images, _ = self._splits()
-        drawn = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
-        mixed = np.sort(drawn)[np.random.default_rng(1).permutation(len(drawn))]
-        return self._batches(ImageSet(images.source, images.indices[mixed]), BATCH)
+        indices = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
+        shuffled = np.sort(indices)[np.random.default_rng(1).permutation(len(indices))]
+        return self._batches(ImageSet(images.source, images.indices[shuffled]), BATCH)
 
     def _splits(self) -> tuple[ImageSet, ImageSet]:
         if not self.net.config.classes:
@@ -188,11 +188,11 @@ class TrainedViT:
 
     def held_out(self, count: int) -> list[tuple[Tensor, Tensor]]:
         _, images = self._splits()
-        drawn = np.random.default_rng(0).permutation(len(images))[:count]
-        if len(drawn) < 2:
-            raise DataError(f"{self.data} has {len(drawn)} validation images; expected two or more")
-        size = min(BATCH, -(-len(drawn) // 2))
-        return self._batches(ImageSet(images.source, images.indices[drawn]), size)
+        indices = np.random.default_rng(0).permutation(len(images))[:count]
+        if len(indices) < 2:
+            raise DataError(f"{self.data} has {len(indices)} validation images; expected two or more")
+        size = min(BATCH, -(-len(indices) // 2))
+        return self._batches(ImageSet(images.source, images.indices[indices]), size)
 
     def workload(self, model: nn.Module, batch: int) -> OnePassWorkload:
         config = self.net.config
