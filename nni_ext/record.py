@@ -85,9 +85,9 @@ class Record:
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
-        former = {f"finalists/{entry['key']}.json" for entry in read_finalists(self.folder)}
+        previous = {f"finalists/{entry['key']}.json" for entry in read_finalists(self.folder)}
         save_finalists(self.folder, finalists)
-        for file in former - {finalist.file for finalist in finalists}:
+        for file in previous - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
