@@ -56,8 +56,8 @@ def _check_plain(value: Any, path: Path, visited: set[int]) -> None:
     if isinstance(value, Namespace | dict | list | tuple) and id(value) not in visited:
         visited.add(id(value))
         content = vars(value) if isinstance(value, Namespace) else value
-        for part in content.values() if isinstance(content, dict) else content:
-            _check_plain(part, path, visited)
+        for item in content.values() if isinstance(content, dict) else content:
+            _check_plain(item, path, visited)
 
 
 def _damaged(path: Path, error: Exception) -> CheckpointError:
@@ -118,9 +118,9 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
         if data:
             config.task.data = data
             config.model.data = data
-        first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
-    if not Path(first).is_dir():
-        raise DataError(f"data folder {first} does not exist; give the folder of fairseq-preprocess as --data")
+        folder = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
+    if not Path(folder).is_dir():
+        raise DataError(f"data folder {folder} does not exist; give the folder of fairseq-preprocess as --data")
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state={**state, "cfg": config})
     except NasExtError:
@@ -132,7 +132,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CheckpointError(
-            f"the weights in {path} do not fit its settings and the dictionaries in {first} ({reason[:200]}); give the"
+            f"the weights in {path} do not fit its settings and the dictionaries in {folder} ({reason[:200]}); give the"
             " data that it was trained on, or an undamaged copy"
         ) from None
     return task, models[0].eval()

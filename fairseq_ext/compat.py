@@ -63,12 +63,12 @@ def prepare_fairseq() -> None:
     from fairseq.data import language_pair_dataset, token_block_dataset
 
     torch.serialization.add_safe_globals([argparse.Namespace])
-    replace_function(checkpoint_utils, "load_checkpoint_to_cpu", _checked_load)
+    replace_function(checkpoint_utils, "load_checkpoint_to_cpu", _check_loaded)
     if not hasattr(numpy, "compat"):  # removed in numpy 2; needed for --sample-break-mode eos and buckets of pairs
         language_pair_dataset.np = token_block_dataset.np = _Numpy()
 
 
-def _checked_load(load: Callable[..., Any]) -> Callable[..., Any]:
+def _check_loaded(load: Callable[..., Any]) -> Callable[..., Any]:
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         torch.serialization.add_safe_globals([argparse.Namespace])
         if Path(path).is_file():  # fairseq also reads remote files
@@ -160,8 +160,8 @@ def is_named() -> bool:
     :mod:`nas_core.startup` imported it."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
-    words = [word for argument in sys.argv for word in argument.split("=", 1)]
-    folders = [folder for option, folder in itertools.pairwise(words) if option == "--user-dir"]
+    arguments = [word for argument in sys.argv for word in argument.split("=", 1)]
+    folders = [folder for option, folder in itertools.pairwise(arguments) if option == "--user-dir"]
     return any(Path(folder).absolute() == Path(__file__).parent.absolute() for folder in folders)
 
 
@@ -195,9 +195,9 @@ def wrong_input(error: BaseException) -> str | None:
     if isinstance(error, FileNotFoundError):
         return f"{error.filename or reason} does not exist; check the folder of the data and the names of its splits"
     if "cannot mmap an empty file" in reason and "load_langpair_dataset" in calls:
-        where = calls["load_langpair_dataset"]
-        return f"split {where['split']!r} in {where['data_path']} is empty; expected one sentence pair or more"
-    return next((line.format(reason=reason) for part, line in _MEANINGS.items() if part in reason), None)
+        arguments = calls["load_langpair_dataset"]
+        return f"split {arguments['split']!r} in {arguments['data_path']} is empty; expected one sentence pair or more"
+    return next((line.format(reason=reason) for text, line in _MEANINGS.items() if text in reason), None)
 
 
 def _print(message: str) -> None:

@@ -65,26 +65,26 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
 
 
 def calibration_batches(
-    task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str, sentences: int = _SENTENCES
+    task: Any, splits: tuple[str, ...], max_length: Any, count: int, device: str, sentences: int = _SENTENCES
 ) -> list[Any]:
     """Return up to ``count`` batches of random samples, the same each time, from the first split that exists.
 
     Args:
-        longest: largest number of tokens, a pair for translation.
+        max_length: largest number of tokens, a pair for translation.
     """
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
-    where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
+    source = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:
-        raise DataError(f"calibration needs data, but there is no {where}; give --data, or --importance weight")
-    stream = np.random.default_rng(0)
-    sample = stream.permutation(len(dataset))[: count * sentences]
+        raise DataError(f"calibration needs data, but there is no {source}; give --data, or --importance weight")
+    generator = np.random.default_rng(0)
+    sample = generator.permutation(len(dataset))[: count * sentences]
     by_length = sample[np.argsort([dataset.num_tokens(int(index)) for index in sample], kind="stable")]
-    indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
+    indices = task.filter_indices_by_size(by_length, dataset, max_length, ignore_invalid_inputs=True)
     if not len(indices):
         raise DataError(
-            f"all sentences of {where} are too long for this network; give other calibration data as --data"
+            f"all sentences of {source} are too long for this network; give other calibration data as --data"
         )
-    most_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
-    batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=sentences)
-    chosen = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]
-    return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in chosen]
+    max_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
+    batches = dataset.batch_by_size(indices, max_tokens=max_tokens, max_sentences=sentences)
+    selected = [batches[index] for index in sorted(generator.permutation(len(batches))[:count])]
+    return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in selected]

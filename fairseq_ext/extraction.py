@@ -53,17 +53,17 @@ def _translation_mismatches(architecture: Architecture, config: Any) -> list[str
     for side in ("encoder", "decoder"):
         for name in ("ffn_dim", "self_heads", "cross_heads"):
             if (gene := f"{side}.{name}") in architecture:
-                reasons += _unequal(gene, architecture.numbers(gene))
+                reasons += _equality_reasons(gene, architecture.numbers(gene))
     heads = ("decoder.self_heads", "decoder.cross_heads")
-    reasons += _unequal(" and ".join(heads), [architecture.numbers(gene)[0] for gene in heads])
+    reasons += _equality_reasons(" and ".join(heads), [architecture.numbers(gene)[0] for gene in heads])
     for side in ("encoder", "decoder"):
         queries, width = qkv_dims(architecture, f"{side}.self_heads")[0], architecture.number(f"{side}.embed_dim")
-        reasons += _partial(f"{side} queries", queries, width)
+        reasons += _width_reasons(f"{side} queries", queries, width)
     reads = [READ_LAYERS[int(option)] for option in architecture.numbers("decoder.arbitrary_cross")]
     if set(reads) != {1}:
         reasons.append(f"its decoder layers attend to {reads} encoder layers, in fairseq to one")
     for gene in ATTENTION_GENES:
-        reasons += _not_softmax(gene, attention_of(architecture, gene))
+        reasons += _softmax_reasons(gene, attention_of(architecture, gene))
     if config.relative_length:
         reasons.append("it has relative positions (--max-relative-length), in fairseq there are none")
     return reasons
@@ -74,10 +74,10 @@ def _stack_mismatches(architecture: Architecture, config: Any) -> list[str]:
         return ["it has linear maps between layers, in fairseq there are none"]
     layers = encoder_layers(architecture)
     return [
-        *_unequal("ffn_dim", [layer.ffn_dim for layer in layers]),
-        *_unequal("heads", [layer.heads for layer in layers]),
-        *_partial("queries", layers[0].qkv_dim, network_width(architecture)),
-        *_not_softmax("attention", [layer.attention for layer in layers]),
+        *_equality_reasons("ffn_dim", [layer.ffn_dim for layer in layers]),
+        *_equality_reasons("heads", [layer.heads for layer in layers]),
+        *_width_reasons("queries", layers[0].qkv_dim, network_width(architecture)),
+        *_softmax_reasons("attention", [layer.attention for layer in layers]),
     ]
 
 
@@ -97,17 +97,17 @@ def _masked_lm_mismatches(architecture: Architecture, config: Any) -> list[str]:
     return reasons
 
 
-def _unequal(gene: str, values: Any) -> list[str]:
+def _equality_reasons(gene: str, values: Any) -> list[str]:
     return [f"{gene} is {', '.join(map(str, values))}, in fairseq all are equal"] if len(set(values)) > 1 else []
 
 
-def _partial(name: str, queries: int, width: int) -> list[str]:
+def _width_reasons(name: str, queries: int, width: int) -> list[str]:
     if queries == width:
         return []
     return [f"{name} are {queries} wide, channels {width}; in fairseq both are equal"]
 
 
-def _not_softmax(gene: str, kinds: Any) -> list[str]:
+def _softmax_reasons(gene: str, kinds: Any) -> list[str]:
     return [f"{gene} is {', '.join(kinds)}, in fairseq softmax"] if set(kinds) != {"softmax"} else []
 
 
@@ -173,7 +173,7 @@ def _side(side: str, net: Any, layers: int, width: int, hidden: int, heads: int)
 
 
 def _activation(name: str) -> str:
-    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
+    return next(fairseq_name for fairseq_name, own_name in ACTIVATIONS.items() if own_name == name)
 
 
 @dataclass(frozen=True)

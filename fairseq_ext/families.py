@@ -175,7 +175,7 @@ class Family:
         return config.static() if static else config
 
 
-def _shown(*names: str) -> dict[str, Mapping[str, Any]]:
+def _select_options(*names: str) -> dict[str, Mapping[str, Any]]:
     return {name: {} for name in names}
 
 
@@ -241,7 +241,7 @@ TRANSLATION = Family(
     sides=("encoder", "decoder"),
     complete=_complete_translation,
     options={
-        **_shown("search-space", "subnet", *EXPERTS),
+        **_select_options("search-space", "subnet", *EXPERTS),
         "architecture-draw": {
             "choices": DRAWS,
             "help": "sample each gene uniformly, each architecture uniformly, or the same sequence as HAT's code",
@@ -251,7 +251,7 @@ TRANSLATION = Family(
             "help": "smallest and largest subnet in sandwich sampling and validation: those of the search space, or as"
             " in the code of HAT and MoS (decoder layers that attend to two encoder layers)",
         },
-        **_shown(*DROPOUTS, "activation-fn", "positions"),
+        **_select_options(*DROPOUTS, "activation-fn", "positions"),
         "normalize-before": {**_FLAG, "help": "apply layer norms before sublayers instead of after them"},
         "share-all-embeddings": {
             **_SWITCH,
@@ -276,7 +276,7 @@ TRANSLATION = Family(
         },
         "max-source-positions": {"type": int, "metavar": "N", "help": "longest source sentence in tokens"},
         "max-target-positions": {"type": int, "metavar": "N", "help": "longest target sentence in tokens"},
-        **_shown("tf32"),
+        **_select_options("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -333,19 +333,19 @@ LANGUAGE = Family(
         "embedding_scale": args.embedding_scale,
     },
     options={
-        **_shown("search-space"),
+        **_select_options("search-space"),
         "context-length": {
             "type": int,
             "metavar": "N",
             "help": "longest sequence in tokens, and length scale of linear attention; default: that of --search-space",
         },
-        **_shown("subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions"),
+        **_select_options("subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions"),
         "decoder-normalize-before": {
             **_SWITCH,
             "help": "apply layer norms before sublayers and after the last layer, instead of after sublayers",
         },
         "share-decoder-input-output-embed": {**_SWITCH, "help": "share the embeddings of input and output"},
-        **_shown("tf32"),
+        **_select_options("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,
@@ -401,7 +401,7 @@ MASKED_LM = Family(
         "linear_length": args.linear_max_length,
     },
     options={
-        **_shown("search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS),
+        **_select_options("search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS),
         "pooler-dropout": {"type": float, "metavar": "P", "help": "dropout in classification heads"},
         "activation-fn": {
             "choices": _FUNCTIONS,
@@ -423,7 +423,7 @@ MASKED_LM = Family(
             "help": "longest sequence in tokens, and length scale, of linear attention; default: the scale is the"
             " length of each sequence",
         },
-        **_shown("tf32"),
+        **_select_options("tf32"),
     },
     defaults={
         **SHARED_DEFAULTS,

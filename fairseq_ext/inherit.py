@@ -15,7 +15,7 @@ from nas_core.space import get_space
 
 logger = logging.getLogger(__name__)
 
-_CONVERTED = (
+_CONVERSION_SETTINGS = (
     "converted",
     "embedding_scale",
     "encoder_order",
@@ -24,7 +24,7 @@ _CONVERTED = (
     "final_norm",
 )
 """Settings of a converted network that have no command-line option."""
-_DEFAULTS = (None, False, 0, "relu", "sinusoidal")
+_UNLOGGED = (None, False, 0, "relu", "sinusoidal")
 """Values that are not logged."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
 """Settings that depend on the data, and must not change when training is resumed."""
@@ -43,30 +43,30 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
         stored = model_arguments(read_state(path, mmap=True), str(path))
     except CheckpointError:
         return
-    continues = not getattr(args, "finetune_from_model", None) and _restore_file(args) == _LAST
-    names = _SCALES if continues else tuple(inherited)  # the repeated command gives all others
+    resuming = not getattr(args, "finetune_from_model", None) and _restore_file(args) == _LAST
+    names = _SCALES if resuming else tuple(inherited)  # the repeated command gives all others
     if getattr(stored, "converted", False):
         names = (*names, "mos")
     inherited_names = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
     vars(args).update(
-        {name: getattr(stored, name) for name in (*inherited_names, *_CONVERTED) if hasattr(stored, name)}
+        {name: getattr(stored, name) for name in (*inherited_names, *_CONVERSION_SETTINGS) if hasattr(stored, name)}
     )
-    if continues:
+    if resuming:
         return
-    logged = [_option(name, stored) for name in inherited_names if getattr(stored, name) not in _DEFAULTS]
+    messages = [_option(name, stored) for name in inherited_names if getattr(stored, name) not in _UNLOGGED]
     same_space = getattr(args, "search_space", None) is None
     if same_space:
         args.search_space = stored_space(stored.search_space_json).name
         args.inherited_space_json = stored.search_space_json
-        logged.append(f"--search-space {args.search_space}")
+        messages.append(f"--search-space {args.search_space}")
     else:
         with suppress(NasExtError):  # reported where the space is used
             same_space = get_space(args.search_space) == stored_space(stored.search_space_json)
     if same_space and getattr(args, "subnet", None) is None and getattr(stored, "subnet_json", None):
         args.subnet_json = stored.subnet_json
-        logged.append("its architecture")
-    if logged:
-        logger.info("options inherited from %s: %s", path, ", ".join(logged))
+        messages.append("its architecture")
+    if messages:
+        logger.info("options inherited from %s: %s", path, ", ".join(messages))
 
 
 def _first_checkpoint(args: Namespace) -> Path | None:

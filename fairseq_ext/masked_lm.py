@@ -142,8 +142,8 @@ def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]
         if head is None and load_all:
             net.set_classification_head(name, classes, inner)
         elif head is None or (head.classes, head.inner) != (classes, inner):
-            why = "the model has no such head" if head is None else "the model's head has another size"
-            logger.warning("classification head %s of the checkpoint is not loaded: %s", name, why)
+            reason = "the model has no such head" if head is None else "the model's head has another size"
+            logger.warning("classification head %s of the checkpoint is not loaded: %s", name, reason)
             state = {key: value for key, value in state.items() if not key.startswith(f"{_HEADS}{name}.")}
     for name, tensor in net.classification_heads.state_dict().items():  # type: ignore[attr-defined]
         state.setdefault(_HEADS + name, tensor)

@@ -125,10 +125,10 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
-        decoded: tuple[Tensor, dict[str, Any]] = self.decoder(
+        output: tuple[Tensor, dict[str, Any]] = self.decoder(
             prev_output_tokens, self.encoder(src_tokens, src_lengths), **kwargs
         )
-        return decoded
+        return output
 
     def longest(self, side: str) -> int:
         """Return the largest supported number of tokens; ``side`` is ``source`` or ``target``."""
@@ -164,11 +164,11 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
             "linear attention in the decoder needs a length scale, and there is no training data to compute it; give"
             " the longest sentence in tokens as --linear-max-length M"
         )
-    longest, median = int(lengths.max()), float(np.median(lengths))
-    args.linear_max_length = min(args.linear_max_length, -(-longest // _STEP) * _STEP)
+    max_length, median = int(lengths.max()), float(np.median(lengths))
+    args.linear_max_length = min(args.linear_max_length, -(-max_length // _STEP) * _STEP)
     logger.info(
         "linear attention in the decoder has length scale and longest sentence %d tokens; training sentences have at"
-        " most %d tokens, median %d", args.linear_max_length, longest, median,
+        " most %d tokens, median %d", args.linear_max_length, max_length, median,
     )  # fmt: skip
     if args.linear_max_length > _FAR * median:
         logger.warning(

@@ -18,10 +18,10 @@ from nas_core.errors import CheckpointError
 
 def keep_all_sentences() -> None:
     """Make fairseq keep the last batch of a data set, if it is no multiple of ``--required-batch-size-multiple``."""
-    replace_function(data_utils, "batch_by_size", _with_last_batch)
+    replace_function(data_utils, "batch_by_size", _keep_last_batch)
 
 
-def _with_last_batch(original: Any) -> Any:
+def _keep_last_batch(original: Any) -> Any:
     def batch_by_size(
         indices: Any,
         num_tokens_fn: Any,
@@ -39,8 +39,8 @@ def _with_last_batch(original: Any) -> Any:
         if not len(indices):  # fairseq fails on an empty set
             return []
         batches = original(indices, num_tokens_fn, num_tokens_vec, *limits)
-        kept = sum(map(len, batches))
-        return [*batches, indices[kept:]] if kept < len(indices) else batches
+        batched = sum(map(len, batches))
+        return [*batches, indices[batched:]] if batched < len(indices) else batches
 
     return batch_by_size
 
@@ -48,10 +48,10 @@ def _with_last_batch(original: Any) -> Any:
 def read_checkpoints_on_every_worker() -> None:
     """Make every worker read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``."""
     # fairseq broadcasts it as objects that torch does not load from untrusted bytes.
-    replace_function(Trainer, "load_checkpoint", _on_every_worker)
+    replace_function(Trainer, "load_checkpoint", _load_on_every_worker)
 
 
-def _on_every_worker(original: Any) -> Any:
+def _load_on_every_worker(original: Any) -> Any:
     def load_checkpoint(self: Any, filename: Any, *args: Any, **options: Any) -> Any:
         checkpoint = self.cfg.checkpoint
         if self.data_parallel_world_size < 2 or self.tpu or checkpoint.load_checkpoint_on_all_dp_ranks:

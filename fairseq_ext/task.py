@@ -105,7 +105,7 @@ class SupernetTask:
                     " for other models"
                 )
             check_ranges(self.cfg, {"valid_random": Range(0)})
-        names = ", ".join(self.validated(model))
+        names = ", ".join(self.validation_subnets(model))
         logger.info("validation evaluates the subnets %s; 'loss' is their %s", names, self.cfg.select_checkpoint)
         if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
             ends = {"space": "those of the search space", "hat": "as in HAT's code"}[_extremes(model)]
@@ -116,7 +116,7 @@ class SupernetTask:
         super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
         self._subnets = {}
 
-    def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
+    def validation_subnets(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
         """Return the architectures to validate, by name."""
         return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
@@ -158,7 +158,7 @@ class SupernetTask:
         supernet = _unwrap(model)
         outputs = {}
         loss, size = None, 0
-        for name, architecture in self.validated(supernet).items():
+        for name, architecture in self.validation_subnets(supernet).items():
             model.eval()
             step = super().valid_step if name == "largest" else _criterion_only  # type: ignore[misc]
             if architecture not in self._subnets:  # experts are mixed once for all batches

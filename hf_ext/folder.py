@@ -144,9 +144,9 @@ def read_model(folder: Path) -> PreTrainedModel:
             f"{folder / CONFIG} has {heads}, which supernets do not support; give a model with the same number of heads"
             " in encoder and decoder"
         )
-    if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
+    if invalid := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
         raise CheckpointError(
-            f"{folder / WEIGHTS} has no tensor {wrong[0]} of the shape that {CONFIG} requires; give an undamaged copy"
+            f"{folder / WEIGHTS} has no tensor {invalid[0]} of the shape that {CONFIG} requires; give an undamaged copy"
         )
     return model.eval()  # type: ignore[no-any-return]
 
@@ -162,14 +162,14 @@ def _class_of(settings: Mapping[str, Any], config: type[Any]) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     level = transformers.logging.get_verbosity()
-    bars = transformers.logging.is_progress_bar_enabled()
+    progress_bars = transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
         yield
     finally:
         transformers.logging.set_verbosity(level)
-        if bars:
+        if progress_bars:
             transformers.logging.enable_progress_bar()
 
 
@@ -246,9 +246,9 @@ def read_texts(data: Path | str | None, subset: str, folder: Path, head: str = "
     with os_errors("read", path):
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     texts = [line.strip() for line in lines if line.strip()]
-    if wrong := [text for text in texts if head == "translation" and text.count("\t") != 1]:
+    if bad := [text for text in texts if head == "translation" and text.count("\t") != 1]:
         raise DataError(
-            f"{path} has {len(wrong)} lines without exactly one tab, such as {wrong[0][:60]!r}; expected {content} in"
+            f"{path} has {len(bad)} lines without exactly one tab, such as {bad[0][:60]!r}; expected {content} in"
             " each line"
         )
     if len(texts) < 2:

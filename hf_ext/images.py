@@ -14,7 +14,7 @@ from hf_ext.folder import DAMAGED, reason
 from hf_ext.texts import BATCH
 from nas_core.errors import CheckpointError, DataError
 
-MOST = 500
+MAX_IMAGES = 500
 """Default number of images of an evaluation."""
 
 
@@ -37,8 +37,8 @@ def image_batches(folder: Path, data: Path | str | None, subset: str, count: int
             " of images per class, as --data"
         )
     names = sorted({file.parent.name for file in files})
-    numbers = config.label2id if set(names) <= {*config.label2id} else dict(zip(names, range(len(names)), strict=True))
-    if numbers is not config.label2id and len(names) != config.num_labels:
+    indices = config.label2id if set(names) <= {*config.label2id} else dict(zip(names, range(len(names)), strict=True))
+    if indices is not config.label2id and len(names) != config.num_labels:
         raise DataError(
             f"{root} has {len(names)} class folders, but the model has {config.num_labels} classes; name the folders as"
             " in id2label of its config.json"
@@ -49,13 +49,13 @@ def image_batches(folder: Path, data: Path | str | None, subset: str, count: int
         raise CheckpointError(
             f"{folder} has no usable image processor ({reason(error)}); copy preprocessor_config.json into the folder"
         ) from None
-    chosen, batches = files[:: -(-len(files) // count)], list[dict[str, Tensor]]()
-    for first in range(0, len(chosen), BATCH):
-        part = chosen[first : first + BATCH]
+    selected, batches = files[:: -(-len(files) // count)], list[dict[str, Tensor]]()
+    for start in range(0, len(selected), BATCH):
+        chunk = selected[start : start + BATCH]
         try:
-            pixels = processor([Image.open(file).convert("RGB") for file in part], return_tensors="pt")["pixel_values"]
+            pixels = processor([Image.open(file).convert("RGB") for file in chunk], return_tensors="pt")["pixel_values"]
         except OSError as error:
             raise DataError(f"an image of {root} cannot be read ({reason(error)}); replace it") from None
-        labels = torch.tensor([numbers[file.parent.name] for file in part])
+        labels = torch.tensor([indices[file.parent.name] for file in chunk])
         batches.append({"pixel_values": pixels.to(device), "labels": labels.to(device)})
     return batches

@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs, StackGenes
 from nas_core.models.kind import ModelKind, SpacePart
-from nas_core.models.workload import FIRST_WORD, check_least, same_draws
+from nas_core.models.workload import FIRST_WORD, check_minimum, same_draws
 from nas_core.optional import require
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import per_layer
@@ -41,7 +41,7 @@ class LlamaWorkloadConfig:
     """Sequences per step."""
 
     def __post_init__(self) -> None:
-        check_least(self, vocab=FIRST_WORD + 1, length=1, batch=1)
+        check_minimum(self, vocab=FIRST_WORD + 1, length=1, batch=1)
 
 
 class LlamaWorkload:
@@ -120,8 +120,8 @@ class _LlamaKind(ModelKind):
         return super().weights(architecture, config) + config.vocab * architecture.number("embed_dim")
 
     def cache(self, architecture: Architecture, config: LlamaWorkloadConfig) -> int:
-        kept = 2 * architecture.number("head_dim") * sum(layer.groups for layer in _layers(architecture))
-        return kept * config.batch * (config.length + 1)
+        per_token = 2 * architecture.number("head_dim") * sum(layer.groups for layer in _layers(architecture))
+        return per_token * config.batch * (config.length + 1)
 
     def graph(self, architecture: Architecture) -> Graph:
         """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 6)."""

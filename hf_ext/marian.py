@@ -67,9 +67,9 @@ class MarianWorkload:
 
     def decode(self) -> Tensor:
         """Return the logits (beam, 1, vocab) of the last token."""
-        return self.decoded()[0]
+        return self.decode_all()[0]
 
-    def decoded(self) -> tuple[Tensor, Any]:
+    def decode_all(self) -> tuple[Tensor, Any]:
         """Return the logits of the last token, and the cache."""
         library, logits = _transformers(), torch.empty(0)
         cache = library.EncoderDecoderCache(library.DynamicCache(), library.DynamicCache())

@@ -44,7 +44,7 @@ class Subnet(NamedTuple):
     """Parameter or buffer name in ``model`` -> slice of the supernet's tensor."""
     sizes: dict[str, Any]
     """Setting in ``config.json`` -> its value in this subnet, or its values if layers differ."""
-    kept: dict[str, tuple[int, ...]]
+    layers: dict[str, tuple[int, ...]]
     """Indices of the supernet's layers that the subnet has, by side."""
 
 
@@ -78,7 +78,7 @@ class ElasticModel(nn.Module):
             )
         self.register_buffer("channels", torch.tensor(list(order)))
         self._static: OrderedDict[tuple[Size, ...], Any] = OrderedDict()
-        _save_all(model)
+        _save_all_keys(model)
 
     @property
     def family(self) -> Family:
@@ -87,8 +87,8 @@ class ElasticModel(nn.Module):
     @property
     def prefixes(self) -> dict[str, str]:
         """Prefix of the names of the layers' weights by side, such as ``bert.encoder.layer.``."""
-        inside = "" if self.model is self.model.base_model else f"{self.model.base_model_prefix}."
-        return {side: f"{inside}{layers}." for side, layers in self.family.layers.items()}
+        base = "" if self.model is self.model.base_model else f"{self.model.base_model_prefix}."
+        return {side: f"{base}{layers}." for side, layers in self.family.layers.items()}
 
     @property
     def depths(self) -> dict[str, int]:
@@ -105,22 +105,22 @@ class ElasticModel(nn.Module):
 
     def select(self, architecture: Architecture) -> Subnet:
         sizes = {setting: _size(architecture, gene) for gene, setting in self.family.sizes.items()}
-        kept = {}
+        layers = {}
         for side, count in self.depths.items():
             depth = sizes[self.family.setting(side, "layers")]
-            kept[side] = kept_layers(range(count), depth, self.layer_order.get(side, ()))
-        return self.subnet(sizes, kept)
+            layers[side] = kept_layers(range(count), depth, self.layer_order.get(side, ()))
+        return self.subnet(sizes, layers)
 
-    def subnet(self, sizes: Mapping[str, Size], kept: Mapping[str, Sequence[int]]) -> Subnet:
+    def subnet(self, sizes: Mapping[str, Size], layers: Mapping[str, Sequence[int]]) -> Subnet:
         """Return the subnet with these settings of ``config.json`` and these layers of the supernet by side."""
-        sizes = {**sizes, **{self.family.setting(side, "layers"): len(layers) for side, layers in kept.items()}}
-        static, weights = self._built(sizes), {}
+        sizes = {**sizes, **{self.family.setting(side, "layers"): len(rows) for side, rows in layers.items()}}
+        static, weights = self._empty_model(sizes), {}
         tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
-        for name, like in (*static.named_parameters(), *static.named_buffers()):
-            tensor = tensors[self._source(name, kept)]
-            cut = tuple(slice(size) for size in like.shape)
-            weights[name] = tensor if tensor.shape == like.shape else tensor[cut]
-        return Subnet(static, weights, sizes, {side: tuple(layers) for side, layers in kept.items()})
+        for name, target in (*static.named_parameters(), *static.named_buffers()):
+            tensor = tensors[self._source(name, layers)]
+            slices = tuple(slice(size) for size in target.shape)
+            weights[name] = tensor if tensor.shape == target.shape else tensor[slices]
+        return Subnet(static, weights, sizes, {side: tuple(rows) for side, rows in layers.items()})
 
     def config_of(self, sizes: Mapping[str, Size]) -> Any:
         """Return the configuration of a subnet.
@@ -130,8 +130,8 @@ class ElasticModel(nn.Module):
         """
         config = copy.deepcopy(self.model.config)
         values = self._settings({name: max(size) if isinstance(size, tuple) else size for name, size in sizes.items()})
-        if listed := {name: size for name, size in sizes.items() if isinstance(size, tuple)}:
-            rows = [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
+        if per_layer := {name: size for name, size in sizes.items() if isinstance(size, tuple)}:
+            rows = [dict(zip(per_layer, row, strict=True)) for row in zip(*per_layer.values(), strict=True)]
             layers = [self._settings({**values, **row}) for row in rows]
             values["layer_sizes"] = [{k: v for k, v in layer.items() if v != values.get(k)} for layer in layers]
         if getattr(config, "layer_types", None):
@@ -151,14 +151,14 @@ class ElasticModel(nn.Module):
 
     def build(self, sizes: Mapping[str, Size]) -> Any:
         """Create a model with the configuration of a subnet and random weights."""
-        pooled = {} if _pooler(self.model) else {"add_pooling_layer": False}
+        pooled = {} if _has_pooler(self.model) else {"add_pooling_layer": False}
         accepts = "add_pooling_layer" in type(self.model).__init__.__code__.co_varnames
         model = type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
         if hasattr(model.config, "layer_sizes"):
             resize_layers(model, self.family.layers[""])
-        return _save_all(model)
+        return _save_all_keys(model)
 
-    def _built(self, sizes: Mapping[str, Size]) -> Any:
+    def _empty_model(self, sizes: Mapping[str, Size]) -> Any:
         key = tuple(sizes[name] for name in self.family.sizes.values())
         if key not in self._static:
             with torch.device("meta"):
@@ -169,16 +169,16 @@ class ElasticModel(nn.Module):
             self._static.popitem(last=False)
         return self._static[key]
 
-    def _source(self, name: str, kept: Mapping[str, Sequence[int]]) -> str:
-        prefix, side, layer, inside = self._split(name)
-        return f"{prefix}{kept[side][layer]}.{inside}" if prefix else name
+    def _source(self, name: str, layers: Mapping[str, Sequence[int]]) -> str:
+        prefix, side, layer, inner = self._split(name)
+        return f"{prefix}{layers[side][layer]}.{inner}" if prefix else name
 
     def _split(self, name: str) -> tuple[str, str, int, str]:
         """Return prefix, side, layer and inner name of a weight. The prefix is "" outside the layers."""
         for side, prefix in self.prefixes.items():
             if name.startswith(prefix):
-                layer, _, inside = name.removeprefix(prefix).partition(".")
-                return prefix, side, int(layer), inside
+                layer, _, inner = name.removeprefix(prefix).partition(".")
+                return prefix, side, int(layer), inner
         return "", "", 0, ""
 
     # -- computing -----------------------------------------------------------------------------------------------------
@@ -205,36 +205,36 @@ class ElasticModel(nn.Module):
             prefix, width = f"{self.prefixes[side]}{index}.", self.family.setting(side, "ffn_dim")
             for attention in attentions:
                 names = {name: dim for name, dim in self.family.heads.items() if name.startswith(f"{attention}.")}
-                heads = [Part(f"{prefix}{name}.weight", dim) for name, dim in names.items()]
-                heads += [Part(f"{prefix}{name}.bias", 0) for name, dim in names.items() if dim == 0]
-                if heads := [part for part in heads if part.name in tensors]:
-                    read_by = tuple(part.name for part in heads if part.dim == 1)
-                    axes.append(Axis(f"{prefix}{attention}.heads", groups, tuple(heads), head_size, read_by))
-            units = [part for part in self._along(width) if part.name.startswith(prefix)]
-            axes.append(_axis(f"{prefix}ffn", getattr(config, width), units, tensors))
+                head_parts = [Part(f"{prefix}{name}.weight", dim) for name, dim in names.items()]
+                head_parts += [Part(f"{prefix}{name}.bias", 0) for name, dim in names.items() if dim == 0]
+                if head_parts := [part for part in head_parts if part.name in tensors]:
+                    read_by = tuple(part.name for part in head_parts if part.dim == 1)
+                    axes.append(Axis(f"{prefix}{attention}.heads", groups, tuple(head_parts), head_size, read_by))
+            ffn_parts = [part for part in self._dimensions_along(width) if part.name.startswith(prefix)]
+            axes.append(_axis(f"{prefix}ffn", getattr(config, width), ffn_parts, tensors))
         if len({*_options(self.space, "embed_dim")}) > 1:
             parts = [*self.channel_parts(), Part("channels", 0)]
             axes.append(_axis("channels", config.hidden_size, parts, tensors))
-        return tuple(_of_module(axis) for axis in axes)
+        return tuple(_with_model_prefix(axis) for axis in axes)
 
     def channel_parts(self) -> list[Part]:
         """Return the tensors that have a dimension along the channels."""
         ends = {(name, dim) for name, dim in self.family.heads.items()}
         ends_bias = {name for name, dim in self.family.heads.items() if dim == 0}
         parts = []
-        for part in self._along("hidden_size"):
+        for part in self._dimensions_along("hidden_size"):
             module, _, kind = part.name.rpartition(".")
-            inside = self._split(module)[-1]
-            in_heads = (inside, part.dim) in ends if kind == "weight" else inside in ends_bias
+            inner = self._split(module)[-1]
+            in_heads = (inner, part.dim) in ends if kind == "weight" else inner in ends_bias
             if not in_heads:
                 parts.append(part)
         return parts
 
-    def _along(self, setting: str) -> list[Part]:
+    def _dimensions_along(self, setting: str) -> list[Part]:
         """Return the dimensions that grow with a setting of the configuration."""
         sizes = {name: int(getattr(self.model.config, name)) for name in self.family.sizes.values()}
-        larger = self._built({**sizes, setting: 2 * sizes[setting]})
-        shapes = {name: tensor.shape for name, tensor in larger.named_parameters()}
+        wider = self._empty_model({**sizes, setting: 2 * sizes[setting]})
+        shapes = {name: tensor.shape for name, tensor in wider.named_parameters()}
         return [
             Part(name, dim)
             for name, tensor in self.model.named_parameters()
@@ -255,13 +255,13 @@ class ElasticModel(nn.Module):
         """Return a subnet as an ordinary model of ``transformers``, with channels in the order of the trained model."""
         width = subnet.sizes["hidden_size"]
         order = torch.argsort(self.channels[:width])
-        along = {(part.name, part.dim) for part in self.channel_parts()}
+        channel_dims = {(part.name, part.dim) for part in self.channel_parts()}
         model = self.build(subnet.sizes)
         with torch.no_grad():
             for name, target in (*model.named_parameters(), *model.named_buffers()):
-                tensor, source = subnet.weights[name], self._source(name, subnet.kept)
+                tensor, source = subnet.weights[name], self._source(name, subnet.layers)
                 for dim in range(tensor.ndim):
-                    tensor = tensor.index_select(dim, order) if (source, dim) in along else tensor
+                    tensor = tensor.index_select(dim, order) if (source, dim) in channel_dims else tensor
                 target.copy_(tensor)
         if model.can_generate():
             model.generation_config = copy.deepcopy(self.model.generation_config)
@@ -330,13 +330,13 @@ def mask_of(output: Any, batch: Mapping[str, Tensor]) -> Tensor:
     return batch.get("attention_mask", torch.ones_like(features_of(output)[..., 0])).bool()
 
 
-def _save_all(model: Any) -> Any:
+def _save_all_keys(model: Any) -> Any:
     # Marian's positions are not saved by default, but those of a subnet are a part of the trained model's.
     model._keys_to_ignore_on_save = set()
     return model
 
 
-def _pooler(model: Any) -> bool:
+def _has_pooler(model: Any) -> bool:
     return getattr(model.base_model, "pooler", None) is not None
 
 
@@ -349,7 +349,7 @@ def _axis(name: str, size: int, parts: Sequence[Part], tensors: Mapping[str, Ten
     return Axis(name, size, tuple(parts), 1, tuple(read_by))
 
 
-def _of_module(axis: Axis) -> Axis:
+def _with_model_prefix(axis: Axis) -> Axis:
     # The model is the attribute `model` of ElasticModel.
     parts = tuple(
         part if part.name == "channels" else Part(f"model.{part.name}", part.dim, part.blocks) for part in axis.parts
@@ -366,8 +366,8 @@ class ModelForm:
     def axes(self, net: ElasticModel) -> tuple[Axis, ...]:
         return net.axes()
 
-    def running(self, net: ElasticModel, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
-        return net.subnet(subnet.sizes, {**subnet.kept, **{side: sorted(layers) for side, layers in kept.items()}})
+    def select_layers(self, net: ElasticModel, subnet: Subnet, layers: Mapping[str, Sequence[int]]) -> Subnet:
+        return net.subnet(subnet.sizes, {**subnet.layers, **{side: sorted(rows) for side, rows in layers.items()}})
 
     def set_order(self, net: ElasticModel, order: Mapping[str, Sequence[int]]) -> None:
         net.set_order(order)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
-from hf_ext.images import MOST, image_batches
+from hf_ext.images import MAX_IMAGES, image_batches
 from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
 from hf_ext.texts import agreement, batches_of, bleu, head_of, mean_pooled, open_tokenizer, vocabulary_of
 from nas_core.device import usable_device
@@ -78,7 +78,7 @@ class HuggingFaceSupernet(Supernet):
         config = self.elastic.model.config
         if self._evaluated is None and self.head == "image":
             self._evaluated = image_batches(
-                self.folder, self._data, self._subset, self._count or MOST, config, self.device
+                self.folder, self._data, self._subset, self._count or MAX_IMAGES, config, self.device
             )
         if self._evaluated is None:
             tokenizer = open_tokenizer(self.folder)
@@ -108,10 +108,10 @@ class HuggingFaceSupernet(Supernet):
                     labels = batch["labels"][:, 1:] if self.head == "causal" else batch["labels"]
                     count = labels.ne(-100).sum()
                     loss = output.loss.double() * count if count else output.loss.new_zeros(())
-                    right = (
+                    correct = (
                         (output.logits.argmax(-1) == labels).sum() if self.head == "image" else torch.zeros_like(count)
                     )
-                    outputs.append(torch.stack([loss, right, count]))
+                    outputs.append(torch.stack([loss, correct, count]))
                 else:
                     outputs.append(mean_pooled(features_of(output), batch["attention_mask"]))
                 if report is not None and self.head:
@@ -128,24 +128,24 @@ class HuggingFaceSupernet(Supernet):
 
     def _metrics(self, sums: Sequence[Tensor]) -> dict[str, float]:
         """Return the metrics of a head from loss, correct labels and labels of each batch."""
-        total, right, count = torch.stack(list(sums)).sum(0).tolist()
+        total, correct, count = torch.stack(list(sums)).sum(0).tolist()
         metrics = {"loss": total / max(count, 1)}
         if self.head == "causal":
             metrics["perplexity"] = math.exp(metrics["loss"])
         if self.head == "image":
-            metrics["accuracy"] = right / max(count, 1)
+            metrics["accuracy"] = correct / max(count, 1)
         return metrics
 
     def teacher_embeddings(self) -> Tensor:
         """Return the trained model's sentence embeddings (N, C) of the evaluation texts."""
         if self._teacher is None:
-            place = Path(str(self._settings.get("teacher")))
-            if not place.is_dir():
+            path = Path(str(self._settings.get("teacher")))
+            if not path.is_dir():
                 raise DataError(
-                    f"{place} does not exist, the trained model with which {self.folder} is compared; move it there, or"
+                    f"{path} does not exist, the trained model with which {self.folder} is compared; move it there, or"
                     f" set its path as 'teacher' in {self.folder / SETTINGS}"
                 )
-            model = read_model(place).to(self.device)
+            model = read_model(path).to(self.device)
             with torch.no_grad():
                 outputs = [(model(**batch, output_hidden_states=True), batch) for batch in self.batches()]
             pooled = [mean_pooled(features_of(output), batch["attention_mask"]) for output, batch in outputs]
@@ -162,18 +162,18 @@ class HuggingFaceSupernet(Supernet):
         subnet = self.elastic.select(self.space.validate(architecture))
         width, trained = subnet.sizes["hidden_size"], self.elastic.model.config.hidden_size
         modules = _modules(self.folder) if width != trained else {}
-        others = [kind for kind in modules.values() if not kind.endswith(("Transformer", "Pooling", "Normalize"))]
-        if others:
+        unsupported = [kind for kind in modules.values() if not kind.endswith(("Transformer", "Pooling", "Normalize"))]
+        if unsupported:
             raise ConfigError(
-                f"module {others[0]} in {self.folder} needs {trained} channels, but the subnet has {width}; search"
+                f"module {unsupported[0]} in {self.folder} needs {trained} channels, but the subnet has {width}; search"
                 " networks of the trained width (--space auto:layers,ffn_dim)"
             )
         with new_folder(Path(path)) as folder:
             model = self.elastic.static_model(subnet)
             save_model(model, folder)
             copy_companions(self.folder, folder)
-            for place, kind in modules.items():
-                file = folder / place / "config.json"
+            for subfolder, kind in modules.items():
+                file = folder / subfolder / "config.json"
                 if kind.endswith("Pooling") and file.is_file():
                     write_json(file, {**read_json(file), "word_embedding_dimension": width})
         return sum(parameter.numel() for parameter in model.parameters())
@@ -190,5 +190,5 @@ class HuggingFaceSupernet(Supernet):
 def _modules(folder: Path) -> dict[str, str]:
     """Return the modules of a sentence-transformers model: subfolder -> class name."""
     file = folder / "modules.json"
-    listed: Iterable[Any] = read_json(file) if file.is_file() else ()
-    return {str(module.get("path")): str(module.get("type")) for module in listed if isinstance(module, dict)}
+    modules: Iterable[Any] = read_json(file) if file.is_file() else ()
+    return {str(module.get("path")): str(module.get("type")) for module in modules if isinstance(module, dict)}

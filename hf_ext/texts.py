@@ -25,7 +25,7 @@ from nas_core.errors import CheckpointError
 from nas_core.optional import require
 
 BATCH = 32
-LONGEST = 128
+MAX_TOKENS = 128
 """Largest number of tokens of a text in calibration and evaluation; longer texts are truncated."""
 _MASKED = 0.15
 
@@ -66,21 +66,21 @@ def batches_of(
         collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=seed)
     if head == "translation":
         collate = DataCollatorForSeq2Seq(tokenizer)
-    longest, batches = min(LONGEST, tokenizer.model_max_length), []
-    for first in range(0, len(texts), size):
-        part = list(texts[first : first + size])
-        inputs: dict[str, Any] = {"text": part}
+    max_length, batches = min(MAX_TOKENS, tokenizer.model_max_length), []
+    for start in range(0, len(texts), size):
+        chunk = list(texts[start : start + size])
+        inputs: dict[str, Any] = {"text": chunk}
         if head == "translation":
-            pairs = [text.split("\t") for text in part]
+            pairs = [text.split("\t") for text in chunk]
             inputs = {"text": [source for source, _ in pairs], "text_target": [target for _, target in pairs]}
-        tokens = tokenizer(**inputs, truncation=True, max_length=longest)
+        tokens = tokenizer(**inputs, truncation=True, max_length=max_length)
         rows = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens["input_ids"]]
         if head == "translation":
             rows = [{**row, "labels": labels} for row, labels in zip(rows, tokens["labels"], strict=True)]
         batch = collate(rows)
-        if (most := max(int(batch[name].max()) for name in ("input_ids", "labels") if name in batch)) >= vocabulary:
+        if (largest := max(int(batch[name].max()) for name in ("input_ids", "labels") if name in batch)) >= vocabulary:
             raise CheckpointError(
-                f"the tokenizer returned token {most}, but the model has {vocabulary} token embeddings; use the"
+                f"the tokenizer returned token {largest}, but the model has {vocabulary} token embeddings; use the"
                 " tokenizer that the model was trained with"
             )
         if head == "causal":
@@ -139,9 +139,9 @@ def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
     The distance is a sum of three means: 1 - cosine similarity to the teacher's first C channels, for tokens and for
     sentence embeddings, and the squared difference of the sentences' pairwise cosine similarities.
     """
-    counted = mask.bool()
-    same = teacher[..., : features.shape[-1]]
-    tokens = 1 - F.cosine_similarity(features[counted], same[counted], dim=-1).mean()
+    valid = mask.bool()
+    target_features = teacher[..., : features.shape[-1]]
+    tokens = 1 - F.cosine_similarity(features[valid], target_features[valid], dim=-1).mean()
     pooled, target = mean_pooled(features, mask), mean_pooled(teacher, mask)
     sentences = 1 - F.cosine_similarity(pooled, target[:, : pooled.shape[-1]], dim=-1).mean()
     return tokens + sentences + F.mse_loss(similarities(pooled), similarities(target))

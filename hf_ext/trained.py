@@ -35,7 +35,7 @@ from nas_core.files.reading import real_path
 from nas_core.models.workload import Workload
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, rounding, size_options
 
 _LENGTHS = (17, 11, 5)
 """Lengths in tokens of the random sentences that verify the conversion."""
@@ -51,24 +51,28 @@ def space_around(name: str, genes: dict[str, int], uniform: bool = True) -> Sear
     unit, choices = head_dim, []
     if "kv_heads" in genes:
         per_kv = genes["heads_per_kv"]
-        groups = [count for count in around(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
+        groups = [count for count in size_options(genes["kv_heads"], HEADS) if width % (count * per_kv) == 0]
         unit = math.lcm(8, *(count * per_kv for count in groups))  # transformers' rule: the heads divide the width
         choices = [Choice.make("kv_heads", groups)]
-    widths = [width] if width % unit or "heads" in genes else [count * unit for count in around(width // unit, WIDTHS)]
+    widths = (
+        [width] if width % unit or "heads" in genes else [count * unit for count in size_options(width // unit, WIDTHS)]
+    )
     sides = {gene: size for gene, size in genes.items() if "." in gene or gene in ("layers", "ffn_dim")}
     choices += [Choice.make(gene, depths(size)) for gene, size in sides.items() if gene.endswith("layers")]
     choices += [Choice.make("embed_dim", widths)]
     choices += [
-        Choice.make(gene, around(size, FFN, rounding(size))) for gene, size in sides.items() if gene.endswith("ffn_dim")
+        Choice.make(gene, size_options(size, FFN, rounding(size)))
+        for gene, size in sides.items()
+        if gene.endswith("ffn_dim")
     ]
     if not uniform:
-        layered = [choice for choice in choices if choice.name in PER_LAYER]
-        if not layered:
+        per_layer = [choice for choice in choices if choice.name in PER_LAYER]
+        if not per_layer:
             raise ConfigError("layers of networks with an encoder and a decoder cannot differ; leave --no-uniform out")
-        choices = [choice for choice in choices if choice not in layered]
-        choices += [Choice.make(choice.name, choice.options[0], "layers", genes["layers"]) for choice in layered]
-    chosen = {choice.name for choice in choices}
-    return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in chosen})
+        choices = [choice for choice in choices if choice not in per_layer]
+        choices += [Choice.make(choice.name, choice.options[0], "layers", genes["layers"]) for choice in per_layer]
+    searched = {choice.name for choice in choices}
+    return SearchSpace(name, choices, {gene: value for gene, value in genes.items() if gene not in searched})
 
 
 class TrainedModel:
@@ -136,14 +140,14 @@ class TrainedModel:
 
     def _random_batch(self) -> dict[str, Tensor]:
         config = self._original.config
-        stream = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(0)
         if head_of(self._original) == "image":
             shape = (len(_LENGTHS), config.num_channels, config.image_size, config.image_size)
-            return {"pixel_values": torch.randn(shape, generator=stream).to(self.device)}
-        most = min(config.vocab_size, getattr(config, "decoder_vocab_size", None) or config.vocab_size)
-        tokens = torch.randint(0, most, (len(_LENGTHS), _LENGTHS[0]), generator=stream)
+            return {"pixel_values": torch.randn(shape, generator=generator).to(self.device)}
+        vocab = min(config.vocab_size, getattr(config, "decoder_vocab_size", None) or config.vocab_size)
+        tokens = torch.randint(0, vocab, (len(_LENGTHS), _LENGTHS[0]), generator=generator)
         padding = config.pad_token_id or 0
-        tokens = torch.where(tokens == padding, (padding + 1) % most, tokens)[:, : config.max_position_embeddings - 2]
+        tokens = torch.where(tokens == padding, (padding + 1) % vocab, tokens)[:, : config.max_position_embeddings - 2]
         mask = torch.arange(tokens.shape[1]) < torch.tensor(_LENGTHS)[:, None]
         batch = {"input_ids": tokens.where(mask, padding), "attention_mask": mask.long()}
         if head_of(self._original) == "translation":
@@ -197,13 +201,13 @@ class TrainedModel:
     def multiples(self) -> dict[str, int]:
         """Divisors of reduced sizes: the number of channels stays, and a Llama's heads divide it."""
         genes = genes_of(self._original)
-        whole = {name: genes[name] for name in ("embed_dim", "heads") if name in genes}
+        multiples = {name: genes[name] for name in ("embed_dim", "heads") if name in genes}
         if "kv_heads" not in genes:
-            return whole
+            return multiples
         count, width = genes["kv_heads"], genes["embed_dim"]
         per_kv = genes["heads_per_kv"]
         fitting = (m for m in range(1, count + 1) if all(width % (k * per_kv) == 0 for k in range(m, count + 1, m)))
-        return {**whole, "kv_heads": next(fitting, count)}
+        return {**multiples, "kv_heads": next(fitting, count)}
 
     def static(self, architecture: Architecture) -> StaticModel:
         return StaticModel(self.net.static_model(self.net.select(architecture)), self.net.family).to(self.device)
@@ -212,8 +216,8 @@ class TrainedModel:
         logits, labels = model(**batch).logits, batch["labels"]
         if self.head == "causal":
             logits, labels = logits[:, :-1], labels[:, 1:]
-        counted = labels.ne(-100)
-        return logits[counted], labels[counted]
+        mask = labels.ne(-100)
+        return logits[mask], labels[mask]
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: dict[str, Tensor]) -> Tensor | None:
         """Return the distance of the last hidden states of networks without a head."""
@@ -236,10 +240,10 @@ class TrainedModel:
             losses.append(feature_loss(*features, batch["attention_mask"]))
             for pooled, last in zip(embeddings, features, strict=True):
                 pooled.append(mean_pooled(last, batch["attention_mask"]))
-        rate = 100 * agreement(*(torch.cat(pooled) for pooled in embeddings))
-        return {"loss": float(torch.stack(losses).mean()), self.metric: rate}
+        percent = 100 * agreement(*(torch.cat(pooled) for pooled in embeddings))
+        return {"loss": float(torch.stack(losses).mean()), self.metric: percent}
 
-    def counted(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def token_masks(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}
         if self.head == "translation":
             masks["decoder"] = batch["labels"].ne(-100)
@@ -251,12 +255,12 @@ class TrainedModel:
                 f"{self.data} has {len(self._texts)} training texts, fewer than --batch-size {batch_size}; give a"
                 " smaller batch size"
             )
-        stream = np.random.default_rng(seed)
+        generator = np.random.default_rng(seed)
         while True:
-            order = stream.permutation(len(self._texts))
-            for first in range(0, len(order) - batch_size + 1, batch_size):
-                texts = [self._texts[index] for index in order[first : first + batch_size]]
-                yield self._tokenized(texts, batch_size, int(stream.integers(2**31)))[0]
+            order = generator.permutation(len(self._texts))
+            for start in range(0, len(order) - batch_size + 1, batch_size):
+                texts = [self._texts[index] for index in order[start : start + batch_size]]
+                yield self._tokenized(texts, batch_size, int(generator.integers(2**31)))[0]
 
     def held_out(self, count: int) -> Sequence[dict[str, Tensor]]:
         if self.head == "image":
@@ -265,8 +269,8 @@ class TrainedModel:
                 " nas-ext elastic, or give a timm checkpoint"
             )
         texts = read_texts(self.data, "valid", self.folder, self.head)
-        drawn = np.random.default_rng(0).permutation(len(texts))[:count]
-        return self._tokenized([texts[index] for index in drawn], min(BATCH, -(-len(drawn) // 2)))
+        indices = np.random.default_rng(0).permutation(len(texts))[:count]
+        return self._tokenized([texts[index] for index in indices], min(BATCH, -(-len(indices) // 2)))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:

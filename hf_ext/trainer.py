@@ -67,8 +67,8 @@ class SupernetTrainer(Trainer):
     def architectures(self, update: int) -> list[Architecture]:
         if self.only is not None:
             return [self.only]
-        drawn = draw(self.supernet.space, update, self.args.seed)
-        return list(sandwich(self.supernet.space, drawn).values()) if self.sampling == "sandwich" else [drawn]
+        sample = draw(self.supernet.space, update, self.args.seed)
+        return list(sandwich(self.supernet.space, sample).values()) if self.sampling == "sandwich" else [sample]
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
         architectures = self.architectures(self.state.global_step)
@@ -106,8 +106,8 @@ class SupernetTrainer(Trainer):
             if "logits" not in output:
                 raise ConfigError("distill is 'logits', but the model returned no logits; give distill 'features'")
             student, teacher = (x.logits.float() for x in (output, self._target))
-            counted = mask_of(output, inputs) if student.ndim > 2 else slice(None)
-            student, teacher = student[counted].log_softmax(-1), teacher[counted].log_softmax(-1)
+            positions = mask_of(output, inputs) if student.ndim > 2 else slice(None)
+            student, teacher = student[positions].log_softmax(-1), teacher[positions].log_softmax(-1)
             return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
         return feature_loss(features_of(output).float(), features_of(self._target).float(), mask_of(output, inputs))
 
@@ -125,5 +125,5 @@ class SupernetTrainer(Trainer):
         super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir)
         copy_companions(self.folder, folder)
-        kept = {name: self.settings.get(name) for name in ("teacher", "data")}
-        self.supernet.write_settings(folder, **kept)
+        inherited = {name: self.settings.get(name) for name in ("teacher", "data")}
+        self.supernet.write_settings(folder, **inherited)

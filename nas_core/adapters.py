@@ -33,14 +33,14 @@ class Adapter:
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
 
 
-def adapter_members(part: str) -> dict[str, str]:
-    """Return the merged mappings ``part``, such as ``network_kinds``, of all adapters."""
-    return {name: target for _, adapter in ADAPTERS.items() for name, target in getattr(adapter, part).items()}
+def adapter_members(attribute: str) -> dict[str, str]:
+    """Return the merged mappings ``attribute``, such as ``network_kinds``, of all adapters."""
+    return {name: target for _, adapter in ADAPTERS.items() for name, target in getattr(adapter, attribute).items()}
 
 
-def adapter_parts(part: str) -> dict[str, str]:
-    """Return the attribute ``part``, such as ``host``, of each adapter that sets it, by adapter name."""
-    return {name: getattr(adapter, part) for name, adapter in ADAPTERS.items() if getattr(adapter, part)}
+def adapter_parts(attribute: str) -> dict[str, str]:
+    """Return ``attribute``, such as ``host``, of each adapter that sets it, by adapter name."""
+    return {name: getattr(adapter, attribute) for name, adapter in ADAPTERS.items() if getattr(adapter, attribute)}
 
 
 class _Fairseq(Adapter):

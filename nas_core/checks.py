@@ -27,10 +27,10 @@ class Range:
     def __str__(self) -> str:
         if self.low == -math.inf:
             return ""
-        start = f" above {self.low:g}" if self.low in self.without else f" from {self.low:g}"
+        lower = f" above {self.low:g}" if self.low in self.without else f" from {self.low:g}"
         if self.high == math.inf:
-            return start if self.low in self.without else start + " on"
-        return f"{start} to {'below ' if self.high in self.without else ''}{self.high:.12g}"
+            return lower if self.low in self.without else lower + " on"
+        return f"{lower} to {'below ' if self.high in self.without else ''}{self.high:.12g}"
 
 
 SEEDS = Range(0, 2**32 - 1)
@@ -65,12 +65,12 @@ def checked_seed(seed: Any) -> int:
 
 
 def checked_value(
-    value: Any, kind: type[Any], what: str, allowed: Range | None = None, choices: Sequence[str] = ()
+    value: Any, kind: type[Any], name: str, allowed: Range | None = None, choices: Sequence[str] = ()
 ) -> Any:
     """Validate a value and return it as a ``kind``: bool, int, float, str or Path.
 
     Args:
-        what: name of the value in error messages.
+        name: name of the value in error messages.
         allowed: allowed range of a number; None: every finite number.
         choices: allowed values; empty: every value.
     """
@@ -83,7 +83,7 @@ def checked_value(
         expected = ("a whole number" if kind is int else "a number") + str(allowed)
         fits = number and math.isfinite(value) and value in allowed
     if not fits:
-        raise ConfigError(f"{what} is {value!r}; expected {expected}")
+        raise ConfigError(f"{name} is {value!r}; expected {expected}")
     if choices and value not in choices:
-        raise unknown_choice(what, value, choices)
+        raise unknown_choice(name, value, choices)
     return kind(value)

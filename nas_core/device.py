@@ -35,14 +35,14 @@ def usable_devices(names: str) -> list[str]:
     Raises:
         ConfigError: a device does not exist, a CUDA device is repeated, or CPU and CUDA devices are mixed.
     """
-    listed = [name.strip() for name in names.split(",")]
-    if "" in listed:
+    devices = [name.strip() for name in names.split(",")]
+    if "" in devices:
         raise ConfigError(f"device {names!r}: expected a device, or several with commas, such as cuda:0,cuda:1")
-    if len(listed) == 1:
-        usable_device(listed[0])
-        return listed
+    if len(devices) == 1:
+        usable_device(devices[0])
+        return devices
     seen: set[str] = set()
-    for name in listed:  # without creating tensors: the devices may be in exclusive mode, for their own processes
+    for name in devices:  # without creating tensors: the devices may be in exclusive mode, for their own processes
         key = _present(name)
         if seen and (key == "cpu") != ("cpu" in seen):
             raise ConfigError(
@@ -51,7 +51,7 @@ def usable_devices(names: str) -> list[str]:
         if key in seen and key != "cpu":
             raise ConfigError(f"device {names!r} contains {key} twice; give each CUDA device once")
         seen.add(key)
-    return listed
+    return devices
 
 
 def _present(name: str) -> str:
@@ -81,7 +81,7 @@ def device_index(device: torch.device | str) -> int:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Disable Python's garbage collection inside the block, for stable timings."""
     collecting = gc.isenabled()
     gc.disable()

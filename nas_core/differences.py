@@ -10,28 +10,28 @@ from nas_core.errors import ConfigError
 _ABSENT = "nothing"
 
 
-def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return the first setting that differs as ``(name, before, now)``, or None if all are equal.
+def first_difference(before: Mapping[str, Any], current: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """Return the first setting that differs as ``(name, before, current)``, or None if all are equal.
 
     Names of nested settings are joined by dots. Tuples equal lists. A missing setting has the value ``'nothing'``.
     """
-    old, new = _flat(before), _flat(now)
+    old, new = _flat(before), _flat(current)
     for name in [*new, *old]:
         if old.get(name, _ABSENT) != new.get(name, _ABSENT):
             return name, old.get(name, _ABSENT), new.get(name, _ABSENT)
     return None
 
 
-def check_same_settings(what: str, before: Mapping[str, Any], now: Mapping[str, Any], advice: str) -> None:
+def check_same_settings(subject: str, before: Mapping[str, Any], current: Mapping[str, Any], advice: str) -> None:
     """Raise a ConfigError if a setting differs, as compared by :func:`first_difference`.
 
     Args:
-        what: start of the error message, such as "runs/a holds a search with".
+        subject: start of the error message, such as "runs/a holds a search with".
         advice: end of the error message: what to do.
     """
-    if difference := first_difference(before, now):
+    if difference := first_difference(before, current):
         name, old, new = difference
-        raise ConfigError(f"{what} {name} = {old!r}, now it is {new!r}; {advice}")
+        raise ConfigError(f"{subject} {name} = {old!r}, now it is {new!r}; {advice}")
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -63,7 +63,7 @@ class UnsupportedError(ConfigError):
     """An operation that a framework, type of network or layer does not support."""
 
 
-def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:
+def unknown_choice(kind: str, value: object, choices: Iterable[object]) -> UnknownChoiceError:
     """Return the error for an unknown name. Its message lists the choices and suggests the closest one.
 
     Args:
@@ -71,25 +71,25 @@ def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> Unknown
     """
     allowed = list(choices)
     if not allowed:
-        return UnknownChoiceError(f"unknown {kind} {got!r}: none is available")
-    closest = _closest(got, allowed)
+        return UnknownChoiceError(f"unknown {kind} {value!r}: none is available")
+    closest = _closest(value, allowed)
     hint = "" if closest is None else f" Did you mean {closest!r}?"
-    listed = ", ".join(str(choice) for choice in allowed[:_MAX_LISTED])
+    names = ", ".join(str(choice) for choice in allowed[:_MAX_LISTED])
     if len(allowed) > _MAX_LISTED:
-        listed += f", ... ({len(allowed)} in all)"
-    return UnknownChoiceError(f"unknown {kind} {got!r}: expected one of {listed}.{hint}")
+        names += f", ... ({len(allowed)} in all)"
+    return UnknownChoiceError(f"unknown {kind} {value!r}: expected one of {names}.{hint}")
 
 
-def check_choice(kind: str, got: object, choices: Collection[object]) -> None:
-    """Raise the error of :func:`unknown_choice` unless ``got`` is one of the choices."""
-    if got not in choices:
-        raise unknown_choice(kind, got, choices)
+def check_choice(kind: str, value: object, choices: Collection[object]) -> None:
+    """Raise the error of :func:`unknown_choice` unless ``value`` is one of the choices."""
+    if value not in choices:
+        raise unknown_choice(kind, value, choices)
 
 
-def _closest(got: object, choices: Sequence[object]) -> object | None:
-    if isinstance(got, int | float):
+def _closest(value: object, choices: Sequence[object]) -> object | None:
+    if isinstance(value, int | float):
         numbers = [choice for choice in choices if isinstance(choice, int | float)]
-        return min(numbers, key=lambda number: abs(number - got), default=None)
+        return min(numbers, key=lambda number: abs(number - value), default=None)
     by_text = {str(choice).casefold(): choice for choice in choices}
-    matches = difflib.get_close_matches(str(got).casefold(), by_text, n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(str(value).casefold(), by_text, n=1, cutoff=0.5)
     return by_text[matches[0]] if matches else None

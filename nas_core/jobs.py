@@ -86,8 +86,8 @@ class JobsConfig:
     """Other options of ``sbatch``, by name without dashes, such as constraint."""
 
     def __post_init__(self) -> None:
-        least = {"jobs": 1, "per_job": 1, "timeout_min": 1, "gpus": 0, "cpus": 1}
-        ranges = {name: Range(number) for name, number in least.items()}
+        minimum = {"jobs": 1, "per_job": 1, "timeout_min": 1, "gpus": 0, "cpus": 1}
+        ranges = {name: Range(number) for name, number in minimum.items()}
         check_fields(self, ranges={**ranges, "memory_gb": Range(0, without=(0,))})
         if self.cluster == "local" and (self.partition or self.slurm):
             raise ConfigError("partition and sbatch options apply to Slurm only; leave them out, or give cluster=slurm")
@@ -145,27 +145,27 @@ class JobPool:
         waiting = [range(len(items))[start : start + size] for start in range(0, len(items), size)]
         running: list[tuple[Any, range]] = []
         outcomes: dict[int, dict[str, Any] | Failure] = {}
-        lost_once: set[int] = set()
+        killed: set[int] = set()
         try:
             for index in range(len(items)):
                 while index not in outcomes:
                     while waiting and len(running) < self.config.jobs:
-                        part = waiting.pop(0)
-                        running.append((self._submit(executor, opener, arguments, [items[i] for i in part]), part))
+                        batch = waiting.pop(0)
+                        running.append((self._submit(executor, opener, arguments, [items[i] for i in batch]), batch))
                     time.sleep(POLL_S[self.config.cluster])
-                    for job, part in [(job, part) for job, part in running if job.done()]:
-                        running.remove((job, part))
+                    for job, batch in [(job, batch) for job, batch in running if job.done()]:
+                        running.remove((job, batch))
                         if (results := self._results(job)) is not None:
-                            outcomes |= zip(part, results, strict=True)
-                        elif len(part) == 1 and part[0] in lost_once:
+                            outcomes |= zip(batch, results, strict=True)
+                        elif len(batch) == 1 and batch[0] in killed:
                             log = f"{self.folder.name}/{job.paths.stderr.name}"
-                            outcomes[part[0]] = Failure(
+                            outcomes[batch[0]] = Failure(
                                 f"two of its jobs were killed, the last {job.job_id}; see {log}"
                             )
                         else:
-                            lost_once.update(part)
-                            middle = (len(part) + 1) // 2
-                            waiting[:0] = filter(None, (part[:middle], part[middle:]))
+                            killed.update(batch)
+                            half = (len(batch) + 1) // 2
+                            waiting[:0] = filter(None, (batch[:half], batch[half:]))
                 yield outcomes.pop(index)
         finally:
             for job, _ in running:
@@ -197,7 +197,7 @@ class JobPool:
 
     def _submit(self, executor: Any, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]) -> Any:
         try:
-            with _silent() if self.config.cluster == "local" else contextlib.nullcontext():
+            with _stderr_silenced() if self.config.cluster == "local" else contextlib.nullcontext():
                 return executor.submit(work, opener, dict(arguments), items)
         except Exception as error:  # whatever sbatch raises
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
@@ -220,17 +220,17 @@ class JobPool:
 
 
 @contextlib.contextmanager
-def _silent() -> Iterator[None]:
+def _stderr_silenced() -> Iterator[None]:
     # submitit starts a process that prints a traceback when its job is cancelled
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
 
 
 def work(

@@ -14,21 +14,21 @@ from nas_core.files.writing import make_folder, os_errors
 
 
 @contextlib.contextmanager
-def file_lock(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
+def file_lock(lock: str | Path, activity: str, advice: str) -> Iterator[int]:
     """Hold an exclusive lock (``flock``) on a file inside the block, and remove the file at the end.
 
     Yields the file descriptor. A child process that inherits it (``pass_fds``) holds the lock too.
 
     Args:
         lock: path of the lock file, which is created.
-        doing: what the holder of the lock does, for the error message, such as "writes to lat.jsonl".
-        instead: alternative to waiting, for the error message, such as "give another file".
+        activity: activity of the holder of the lock, for the error message, such as "writes to lat.jsonl".
+        advice: alternative to waiting, for the error message, such as "give another file".
 
     Raises:
         ConfigError: another process holds the lock.
     """
     path = Path(lock)
-    descriptor = _acquire(path, doing, instead)
+    descriptor = _acquire(path, activity, advice)
     try:
         with contextlib.suppress(OSError):  # the disk is full
             os.ftruncate(descriptor, 0)
@@ -53,7 +53,7 @@ def is_locked(lock: str | Path) -> bool | None:
     return False
 
 
-def _acquire(path: Path, doing: str, instead: str) -> int:
+def _acquire(path: Path, activity: str, advice: str) -> int:
     make_folder(path.parent)
     with os_errors("write", path):
         while True:
@@ -63,7 +63,7 @@ def _acquire(path: Path, doing: str, instead: str) -> int:
             except BlockingIOError:
                 holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
                 os.close(descriptor)
-                raise ConfigError(f"{holder} {doing}; wait for it to end, or {instead}") from None
+                raise ConfigError(f"{holder} {activity}; wait for it to end, or {advice}") from None
             if os.fstat(descriptor).st_nlink:
                 return descriptor
             os.close(descriptor)  # the file was removed meanwhile: try the next one

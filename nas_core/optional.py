@@ -35,11 +35,11 @@ def require(module: str, feature: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        absent = (error.name or module).partition(".")[0]
-        if absent == module.partition(".")[0] and error.name != absent:
-            missing = f"{error.name or module}, which this version of {absent} does not have"
+        missing_package = (error.name or module).partition(".")[0]
+        if missing_package == module.partition(".")[0] and error.name != missing_package:
+            missing = f"{error.name or module}, which this version of {missing_package} does not have"
         else:
-            missing = f"the package {absent}, which is not installed"
+            missing = f"the package {missing_package}, which is not installed"
         raise MissingHostError(f"{feature} needs {missing}: run {install_line(extra)}") from error
     except Exception as error:  # some hosts fail on import with whatever their first incompatible line raises
         raise MissingHostError(

@@ -37,7 +37,7 @@ class Option:
     """Docstring under the field, as one line without markup"""
     choices: tuple[str, ...] = ()
     """Allowed texts, from ``metadata["choices"]`` of the field; empty: every text"""
-    many: bool = False
+    multiple: bool = False
     """True if the value is a tuple"""
     alone: str | None = None
     """Value if the command line has the option without a value, from ``metadata["alone"]``; None: an error"""
@@ -52,17 +52,17 @@ class Option:
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
-    def described(self) -> str:
+    def help_text(self) -> str:
         """Help text with the choices and the default."""
         choices = f"; one of {', '.join(self.choices)}" if self.choices else ""
-        shown = (
+        show_default = (
             "default:" not in self.help.lower()
             and not self.grouped
             and not any(self.default is hidden for hidden in (MISSING, None, False))
             and self.default not in ("", ())
         )
         required = " (required)" if self.default is MISSING else ""
-        return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
+        return self.help.rstrip(".") + choices + (f" (default: {self.default})" if show_default else required)
 
     def checked(self, value: Any) -> Any:
         """Validate a value from Python, YAML or the command line, and convert it to the type of the option."""
@@ -73,17 +73,17 @@ class Option:
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{self.name} is {value!r}; expected settings by name, such as {{seed: 1}}")
             return dict(value) if self.kind is dict else config_from(self.kind, value, f"setting of {self.name}")
-        if not self.many:
-            return checked_value(_converted(value, self.kind), self.kind, self.name, choices=self.choices)
+        if not self.multiple:
+            return checked_value(_convert(value, self.kind), self.kind, self.name, choices=self.choices)
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, Sequence):
             raise ConfigError(f"{self.name} is {value!r}; expected a list")
         return tuple(
-            checked_value(_converted(item, self.kind), self.kind, self.name, choices=self.choices) for item in values
+            checked_value(_convert(item, self.kind), self.kind, self.name, choices=self.choices) for item in values
         )
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     if not isinstance(value, str) or kind is str:
         return value
     try:
@@ -92,24 +92,26 @@ def _converted(value: Any, kind: Any) -> Any:
         return value
 
 
-def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
+def read_pairs(option: str, texts: Sequence[Any]) -> dict[str, Any]:
     """Parse ``["depth=2", "part.width=3"]`` into ``{"depth": "2", "part": {"width": "3"}}``.
 
-    The value of a repeated name is a list. Error messages name the option ``what``.
+    The value of a repeated name is a list. Error messages name ``option``.
     """
     pairs: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = (part.strip() for part in str(text).partition("="))
+        name, separator, value = (item.strip() for item in str(text).partition("="))
         *groups, last = name.split(".")
-        if not equals or not last:
-            raise ConfigError(f"{what} is {text!r}; expected NAME=VALUE")
-        place = pairs
+        if not separator or not last:
+            raise ConfigError(f"{option} is {text!r}; expected NAME=VALUE")
+        target = pairs
         for group in groups:
-            place = place.setdefault(group, {})
-            if not isinstance(place, dict):
-                raise ConfigError(f"{what} is {text!r}, but {group} is also set to a single value; remove one of them")
-        before = place.get(last)
-        place[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+            target = target.setdefault(group, {})
+            if not isinstance(target, dict):
+                raise ConfigError(
+                    f"{option} is {text!r}, but {group} is also set to a single value; remove one of them"
+                )
+        before = target.get(last)
+        target[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return pairs
 
 
@@ -130,21 +132,21 @@ def options_of(config_class: Any) -> tuple[Option, ...]:
     return tuple(_option(field, hints[field.name], docs.get(field.name, "")) for field in fields(config_class))
 
 
-def config_from(config_class: type[Config], settings: Mapping[str, Any], what: str) -> Config:
+def config_from(config_class: type[Config], settings: Mapping[str, Any], noun: str) -> Config:
     """Return an instance of a dataclass from values by field name.
 
     Args:
         settings: values or texts; None means the default.
-        what: name of a setting in error messages, such as "option of evolution".
+        noun: name of a setting in error messages, such as "option of evolution".
     """
     options = {option.name: option for option in options_of(config_class)}
     for name in settings:
         if name not in options:
-            raise unknown_choice(what, name, options)
+            raise unknown_choice(noun, name, options)
     values = {name: options[name].checked(value) for name, value in settings.items() if value is not None}
     for option in options.values():
         if option.default is MISSING and option.name not in values:
-            raise ConfigError(f"{what} {option.name!r} is missing; give it")
+            raise ConfigError(f"{noun} {option.name!r} is missing; give it")
     return config_class(**values)
 
 
@@ -173,24 +175,24 @@ class Configured:
                 raise unknown_choice(f"setting of {cls.called} {cls.name!r}", name, settings)
 
 
-def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str = "a predictor") -> dict[str, Any]:
+def parsed_settings(texts: Iterable[str], types: Mapping[str, type], owner: str = "a predictor") -> dict[str, Any]:
     """Parse ``["dim=64", "lr=1e-3"]`` into values by name.
 
     Args:
         types: type of each allowed setting.
-        what: owner of the settings in error messages.
+        owner: owner of the settings in error messages.
     """
     values = read_pairs("setting", list(texts))
     for name, value in values.items():
         if name not in types:
-            raise unknown_choice(f"setting of {what}", name, types)
-        values[name] = checked_value(_converted(value, types[name]), types[name], f"setting {name}")
+            raise unknown_choice(f"setting of {owner}", name, types)
+        values[name] = checked_value(_convert(value, types[name]), types[name], f"setting {name}")
     return values
 
 
 def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
     for option in options_of(config_class):
-        keywords: dict[str, Any] = {"help": option.described.replace("%", "%%")}
+        keywords: dict[str, Any] = {"help": option.help_text.replace("%", "%%")}
         if option.kind is bool:
             keywords |= {"action": argparse.BooleanOptionalAction, "default": True} if option.default else {
                 "action": "store_true"
@@ -200,7 +202,7 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
         else:
             keywords |= {
                 "type": option.kind,
-                "nargs": "+" if option.many else None if option.alone is None else "?",
+                "nargs": "+" if option.multiple else None if option.alone is None else "?",
                 "const": option.alone,
                 "required": option.default is MISSING,
                 "metavar": option.kind.__name__.upper(),
@@ -226,9 +228,9 @@ def arguments_of(config: Any) -> list[str]:
             arguments.append(option.flag if value else f"--no-{option.flag.removeprefix('--')}")
         elif option.grouped:
             group = asdict(value) if is_dataclass(value) and not isinstance(value, type) else dict(value)
-            arguments += [part for name, item in group.items() for part in (option.flag, f"{name}={item}")]
+            arguments += [argument for name, item in group.items() for argument in (option.flag, f"{name}={item}")]
         else:
-            arguments += [option.flag, *map(str, value if option.many else [value])]
+            arguments += [option.flag, *map(str, value if option.multiple else [value])]
     return arguments
 
 

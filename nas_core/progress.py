@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-FIRST_S, AGAIN_S = 5.0, 60.0  # seconds until the first line of SlowWork, and between lines
+FIRST_LINE_S, INTERVAL_S = 5.0, 60.0  # seconds until the first line of SlowWork, and between lines
 
 clock = time.monotonic
 
@@ -28,31 +28,34 @@ class SlowWork:
         total: number of units of work.
     """
 
-    def __init__(self, what: str, total: int = 0) -> None:
+    def __init__(self, description: str, total: int = 0) -> None:
         self.total = total
-        self._what = what
-        self._began = clock()
-        self._next = self._began + FIRST_S
+        self._description = description
+        self._start_time = clock()
+        self._next = self._start_time + FIRST_LINE_S
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, finished: int, note: str = "") -> None:
         """Print the number of finished units if it is time for a line and units remain."""
         now = clock()
-        if now < self._next or done >= self.total:
+        if now < self._next or finished >= self.total:
             return
-        self._next = now + AGAIN_S
-        took = now - self._began
-        remaining = f", about {duration(took / done * (self.total - done))} left" if done else ""
-        tqdm.write(f"{self._what}: {done} of {self.total}{note} after {duration(took)}{remaining}", file=sys.stderr)
+        self._next = now + INTERVAL_S
+        elapsed = now - self._start_time
+        remaining = f", about {duration(elapsed / finished * (self.total - finished))} left" if finished else ""
+        tqdm.write(
+            f"{self._description}: {finished} of {self.total}{note} after {duration(elapsed)}{remaining}",
+            file=sys.stderr,
+        )
 
 
-def slow_training(what: str) -> Callable[[int, int, float], None]:
+def slow_training(description: str) -> Callable[[int, int, float], None]:
     """Return a callback ``(step, steps, loss)`` that prints the progress of a training, like :class:`SlowWork`."""
-    work, last = SlowWork(what), 0
+    work, last = SlowWork(description), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
         nonlocal work, last
         if step <= last:
-            work = SlowWork(what)
+            work = SlowWork(description)
         last, work.total = step, steps
         work.advance(step, f" steps, loss {loss:.3g},")
 
@@ -60,20 +63,20 @@ def slow_training(what: str) -> Callable[[int, int, float], None]:
 
 
 @contextmanager
-def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
+def progress_bar(description: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
     """Show the progress of the block. Yields a function to call with the number of newly finished units.
 
     Args:
         show: True: a bar; False: nothing; None: a bar on a terminal, lines like :class:`SlowWork` elsewhere.
     """
-    work, done = SlowWork(what, total), 0
-    with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:
+    work, finished = SlowWork(description, total), 0
+    with tqdm(desc=description, total=total, unit=unit, disable=None if show is None else not show) as bar:
 
         def advance(count: int) -> None:
-            nonlocal done
-            done += count
+            nonlocal finished
+            finished += count
             bar.update(count)
             if bar.disable and show is None:
-                work.advance(done)
+                work.advance(finished)
 
         yield advance

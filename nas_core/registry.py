@@ -21,7 +21,7 @@ class Registry(Generic[Member]):
     """Registry of objects or classes by name.
 
     Args:
-        what: name of a member in error messages, such as "search strategy".
+        noun: name of a member in error messages, such as "search strategy".
         group: entry-point group in which other packages add members; empty: none.
         built_in: ``"module:object"`` of each member of this project, by name.
         base: class of every member.
@@ -31,14 +31,14 @@ class Registry(Generic[Member]):
 
     def __init__(
         self,
-        what: str,
+        noun: str,
         group: str,
         built_in: Mapping[str, str],
         base: type = object,
         of_classes: bool = False,
         offered: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self.what, self.group, self._base, self._of_classes = what, group, base, of_classes
+        self.noun, self.group, self._base, self._of_classes = noun, group, base, of_classes
         self._own, self._offered = dict(built_in), offered
         self._registered: dict[str, Member] = {}
         self._loaded: dict[str, Member] = {}
@@ -46,7 +46,7 @@ class Registry(Generic[Member]):
     def register(self, name: str, member: Member) -> Member:
         """Add a member in this process and return it; raise a ConfigError if another member has the name."""
         if name in self.names() and self.get(name) is not member:
-            raise ConfigError(f"{self.what} {name!r} exists already; give the new one another name")
+            raise ConfigError(f"{self.noun} {name!r} exists already; give the new one another name")
         return self._registered.setdefault(name, member)
 
     def unregister(self, name: str) -> None:
@@ -70,10 +70,10 @@ class Registry(Generic[Member]):
         if name in self._registered:
             return self._registered[name]
         if name not in targets:
-            raise unknown_choice(self.what, name, self.names())
+            raise unknown_choice(self.noun, name, self.names())
         if len(targets[name]) > 1:
             error = ConfigError if name in self._own else MissingHostError
-            raise error(f"{self.what} {name!r} is defined by {' and '.join(targets[name])}; uninstall one of them")
+            raise error(f"{self.noun} {name!r} is defined by {' and '.join(targets[name])}; uninstall one of them")
         (target,) = targets[name]
         if target not in self._loaded:
             self._loaded[target] = self._imported(name, target)
@@ -96,8 +96,8 @@ class Registry(Generic[Member]):
         return targets
 
     def _imported(self, name: str, target: str) -> Member:
-        description, base = f"{self.what} {name!r} ({target})", self._base
-        member = import_object(f"{self.what} {name!r}", target)
+        description, base = f"{self.noun} {name!r} ({target})", self._base
+        member = import_object(f"{self.noun} {name!r}", target)
         is_class = isinstance(member, type)
         if is_class != self._of_classes or not (issubclass(member, base) if is_class else isinstance(member, base)):
             kind = "a class" if is_class else f"an object of {type(member).__name__}"
@@ -108,15 +108,15 @@ class Registry(Generic[Member]):
         return cast(Member, member)
 
 
-def import_object(what: str, target: str) -> Any:
-    """Import ``"module:object"``, or raise a MissingHostError that starts with ``what``."""
+def import_object(description: str, target: str) -> Any:
+    """Import ``"module:object"``, or raise a MissingHostError that starts with ``description``."""
     try:
         return EntryPoint("", target, "").load()
     except MissingHostError:
         raise
     except Exception as error:  # the import of another distribution may raise anything
         raise MissingHostError(
-            f"{what} ({target}) cannot be imported: {first_line(error)}; repair or uninstall its package"
+            f"{description} ({target}) cannot be imported: {first_line(error)}; repair or uninstall its package"
         ) from None
 
 

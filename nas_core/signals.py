@@ -15,14 +15,16 @@ def sigterm_as_exit() -> Iterator[None]:
     Half-written files are then removed and child processes ended, as after Ctrl-C.
     """
 
-    def leave(number: int, _frame: object) -> None:
+    def exit_process(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, leave)
+    is_default = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    )
+    if is_default:
+        signal.signal(signal.SIGTERM, exit_process)
     try:
         yield
     finally:
-        if ours:
+        if is_default:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

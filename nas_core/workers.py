@@ -31,7 +31,9 @@ class WorkerPool:
     """
 
     def __init__(self, opener: Opener, arguments: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-        self._workers = [_Worker(name, opener, given) for name, given in zip(names, arguments, strict=True)]
+        self._workers = [
+            _Worker(name, opener, worker_arguments) for name, worker_arguments in zip(names, arguments, strict=True)
+        ]
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -57,7 +59,7 @@ class WorkerPool:
         idle = list(self._workers)
         running: dict[Future[Mapping[str, Any] | Failure], tuple[_Worker, int]] = {}
         outcomes: dict[int, Mapping[str, Any] | Failure] = {}
-        lost_once: set[int] = set()
+        lost: set[int] = set()
         try:
             for index in range(len(items)):
                 while True:
@@ -73,10 +75,10 @@ class WorkerPool:
                             outcomes[number] = future.result()
                         except BrokenProcessPool:
                             worker.end()
-                            if number in lost_once:
+                            if number in lost:
                                 outcomes[number] = Failure(f"two workers died computing it, the last on {worker.name}")
                             else:
-                                lost_once.add(number)
+                                lost.add(number)
                                 waiting.append(number)
                 yield outcomes.pop(index)
         finally:
@@ -93,7 +95,7 @@ class _Worker:
     def submit(self, item: Any) -> Future[Mapping[str, Any] | Failure]:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start)
-        with _script_hidden():
+        with _main_hidden():
             return self._executor.submit(_compute, *self._opening, item)
 
     def end(self) -> None:
@@ -105,7 +107,7 @@ class _Worker:
 
 
 @contextmanager
-def _script_hidden() -> Iterator[None]:
+def _main_hidden() -> Iterator[None]:
     """Keep processes started inside the block from running the main script again."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is None:

@@ -66,14 +66,14 @@ def importable() -> Iterator[None]:
         _report("torchvision is a CUDA build and torch is not: missing operators of torchvision are declared")
     for name in NEEDED:
         require(name, "NASLib", "naslib")
-    absent = {
+    missing = {
         name: package
         for name, package in PEERS.items()
         if name not in sys.modules and importlib.util.find_spec(name) is None
     }
-    if absent:
-        _report(f"packages that are not installed are replaced by empty modules: {', '.join(absent)}")
-    with StandIns(absent), _old_collections():
+    if missing:
+        _report(f"packages that are not installed are replaced by empty modules: {', '.join(missing)}")
+    with StandIns(missing), _old_collections():
         yield
     _repair_metrics()
 
@@ -93,24 +93,24 @@ def _old_collections() -> Iterator[None]:
 
 def _repair_metrics() -> None:
     """Give NASLib ``mean_squared_error(squared=False)``, which scikit-learn 1.6 removed."""
-    real = sys.modules.get("sklearn.metrics")
-    if real is None or "squared" in inspect.signature(real.mean_squared_error).parameters:
+    sklearn_metrics = sys.modules.get("sklearn.metrics")
+    if sklearn_metrics is None or "squared" in inspect.signature(sklearn_metrics.mean_squared_error).parameters:
         return
     for name, module in list(sys.modules.items()):
-        if name.startswith("naslib.") and getattr(module, "metrics", None) is real:
-            module.metrics = _OldMetrics(real)  # type: ignore[attr-defined]
+        if name.startswith("naslib.") and getattr(module, "metrics", None) is sklearn_metrics:
+            module.metrics = _OldMetrics(sklearn_metrics)  # type: ignore[attr-defined]
             _report(f"scikit-learn's mean_squared_error accepts squared= again in module {name}")
 
 
 class _OldMetrics:
-    def __init__(self, real: Any) -> None:
-        self._real = real
+    def __init__(self, metrics: Any) -> None:
+        self._metrics = metrics
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+        return getattr(self._metrics, name)
 
     def mean_squared_error(self, *arguments: Any, squared: bool = True, **options: Any) -> Any:
-        function = self._real.mean_squared_error if squared else self._real.root_mean_squared_error
+        function = self._metrics.mean_squared_error if squared else self._metrics.root_mean_squared_error
         return function(*arguments, **options)
 
 

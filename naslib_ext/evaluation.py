@@ -103,8 +103,8 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> dict[str, 
             f"'ops' in {path} has shape {ops.shape} and type {ops.dtype}; expected integers of shape (n, 6)"
         )
     columns = [name for name, values in arrays.items() if values.shape == (len(ops),) and values.dtype.kind == "f"]
-    likely = [name for name in columns if "val" in name and name.endswith("200")] or columns
-    chosen = column or (likely[0] if len(likely) == 1 else "")
-    if chosen not in columns:
-        raise unknown_choice(f"column of {Path(path).name}", chosen, columns)
-    return {"nb201_data": NASBench201Table(ops, arrays[chosen], "cifar10-valid")}
+    candidates = [name for name in columns if "val" in name and name.endswith("200")] or columns
+    selected = column or (candidates[0] if len(candidates) == 1 else "")
+    if selected not in columns:
+        raise unknown_choice(f"column of {Path(path).name}", selected, columns)
+    return {"nb201_data": NASBench201Table(ops, arrays[selected], "cifar10-valid")}

@@ -129,8 +129,8 @@ def _read_nasbench201(ops: Any) -> Graph:
         raise GraphError(
             f"the NAS-Bench-201 cell is {str(ops)[:80]!r}; expected six of NASLib's operation indices (0 to 4)"
         )
-    chosen = dict(zip(NASBENCH201_EDGES, ops, strict=True))
-    return nasbench201_graph([CHOICES.index(NASBENCH201_OPS[chosen[edge]]) for edge in STATES])
+    op_of_edge = dict(zip(NASBENCH201_EDGES, ops, strict=True))
+    return nasbench201_graph([CHOICES.index(NASBENCH201_OPS[op_of_edge[edge]]) for edge in STATES])
 
 
 SPACES: dict[str, Space] = {

@@ -52,12 +52,12 @@ def register(name: str = "nnformer", *, std: bool = False, **hyperparameters: An
     settings = {**hyperparameters, **({"std": True} if std else {})}
     if name in table and table[name][0] != settings:
         raise ConfigError(
-            f"predictor {name!r} is already registered with {_shown(table[name][0])}, not with {_shown(settings)};"
+            f"predictor {name!r} is already registered with {_format(table[name][0])}, not with {_format(settings)};"
             " give another name, or call unregister first"
         )
     if name not in table:
         table[name] = settings, member
-        _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _shown(settings))
+        _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _format(settings))
 
 
 def unregister(name: str = "nnformer") -> None:
@@ -70,12 +70,12 @@ def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
     ensemble = module.Ensemble
     if not hasattr(ensemble, _TABLE):
         setattr(ensemble, _TABLE, {})
-        ensemble.get_ensemble = _extended(ensemble.get_ensemble)
+        ensemble.get_ensemble = _extend(ensemble.get_ensemble)
     table: dict[str, tuple[dict[str, Any], AccuracyPredictor]] = getattr(ensemble, _TABLE)
     return table
 
 
-def _extended(method: Any) -> Any:
+def _extend(method: Any) -> Any:
     @functools.wraps(method)
     def get_ensemble(self: Any) -> Any:
         registered = getattr(self, _TABLE).get(self.predictor_type)
@@ -90,7 +90,7 @@ def _extended(method: Any) -> Any:
     return get_ensemble
 
 
-def _shown(hyperparameters: dict[str, Any]) -> str:
+def _format(hyperparameters: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value!r}" for key, value in sorted(hyperparameters.items())) or "default settings"
 
 

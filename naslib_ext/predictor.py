@@ -79,13 +79,13 @@ class AccuracyPredictor:
         return get_recipe(settings.pop("recipe")).changed(**settings)
 
     def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
-        more: dict[str, Any] = {"seed": seed, "device": str(self.device), "unseen": "ignore"}
+        options: dict[str, Any] = {"seed": seed, "device": str(self.device), "unseen": "ignore"}
         recipe = self._recipe(hyperparams)
         if recipe is None:
-            return ACCURACY_MODELS.get(self.model)(**more, **{**self.changes, **hyperparams})
+            return ACCURACY_MODELS.get(self.model)(**options, **{**self.changes, **hyperparams})
         if _needs_fractions(recipe) and units == "any":
             recipe = recipe.changed(targets="mean")
-        return NNFormerPredictor(recipe, **more)
+        return NNFormerPredictor(recipe, **options)
 
     def set_ss_type(self, ss_type: str) -> None:
         space_of(ss_type)
@@ -143,15 +143,15 @@ class AccuracyPredictor:
         existing = [index for index, graph in enumerate(graphs) if graph is not None]
         if len(existing) < len(graphs):
             _log.info("skipped %d of %d cells: the benchmark lacks them", len(graphs) - len(existing), len(graphs))
-        learned = [graph for graph in graphs if graph is not None]
+        known = [graph for graph in graphs if graph is not None]
         units, recipe = units_of(targets[existing]), self._recipe(self.hyperparams)
-        percent = units == "percent" and recipe is not None and _needs_fractions(recipe)
-        units_per_target = 100.0 if percent else 1.0
-        drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
-        fitted = self._create(self.hyperparams, int(drawn.generate_state(1)[0]), units)
-        fitted.fit(learned, targets[existing] / units_per_target, progress=slow_training(f"training {self.model}"))
+        in_percent = units == "percent" and recipe is not None and _needs_fractions(recipe)
+        units_per_target = 100.0 if in_percent else 1.0
+        seeds = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
+        fitted = self._create(self.hyperparams, int(seeds.generate_state(1)[0]), units)
+        fitted.fit(known, targets[existing] / units_per_target, progress=slow_training(f"training {self.model}"))
         self._fitted, self._units_per_target = fitted, units_per_target
-        return float(np.abs(units_per_target * fitted.predict(learned) - targets[existing]).mean())
+        return float(np.abs(units_per_target * fitted.predict(known) - targets[existing]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
         """Return predictions ``(n,)`` in the unit of the training targets.
@@ -160,14 +160,14 @@ class AccuracyPredictor:
             xtest: architecture objects of NASLib, or their compact descriptions.
             info: not used.
         """
-        return self._queried(xtest)[0]
+        return self._query(xtest)[0]
 
     def query_with_std(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         self.require_std()
-        return self._queried(xtest)
+        return self._query(xtest)
 
-    def _queried(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _query(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self._fitted is None:
             raise ConfigError("the predictor is not fitted; call fit before query")
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]

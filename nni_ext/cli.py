@@ -45,5 +45,5 @@ def check_command(
         typer.echo(f"  {label}: {value}")
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-    but = ", but see the warnings" if warnings else ""
-    typer.echo(f"can be started{but}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")
+    note = ", but see the warnings" if warnings else ""
+    typer.echo(f"can be started{note}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")

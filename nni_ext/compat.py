@@ -26,7 +26,7 @@ def host_class(module: str, name: str, feature: str) -> Any:
     except MissingHostError as error:
         message, cause = str(error), error.__cause__
 
-    def absent(*args: object, **kwargs: object) -> None:
+    def raise_missing(*args: object, **kwargs: object) -> None:
         raise MissingHostError(message) from cause
 
-    return type(name, (), {"__new__": absent})
+    return type(name, (), {"__new__": raise_missing})

@@ -45,7 +45,7 @@ def nasbench201_unpruned_sample(sample: Sample) -> Graph:
 
 
 def _ops_201(sample: Sample) -> list[int]:
-    names = [_operation(sample, f"cell/{begin}_{end}", "201", _HUB_201) for begin, end in STATES]
+    names = [_operation(sample, f"cell/{source}_{target}", "201", _HUB_201) for source, target in STATES]
     return [_HUB_201.index(name) for name in names]
 
 

@@ -24,7 +24,7 @@ def main() -> int:
     """Run nnictl with the arguments of this process and return its exit code."""
     sys.argv[0] = "nnictl"
     try:
-        wait_longer()
+        patch_timeouts()
         nni_module("nni.tools.nnictl.nnictl", _FEATURE).parse_args()
     except (NasExtError, OSError) as error:
         print(f"nni_ext.nnictl: error: {error}", file=sys.stderr)
@@ -32,13 +32,13 @@ def main() -> int:
     return 0
 
 
-def wait_longer() -> None:
+def patch_timeouts() -> None:
     """Patch NNI in this process, so that it waits a minute for its manager, and also waits for the tuner."""
     launcher = nni_module("nni.experiment.launcher", _FEATURE)
     experiment = nni_module("nni.experiment.experiment", _FEATURE).Experiment
     check, start, wait = launcher._check_rest_server, launcher.start_experiment, experiment._wait_completion
 
-    def started(action: str, identity: str, config: Any, port: int, *arguments: Any) -> Any:
+    def start_and_wait(action: str, identity: str, config: Any, port: int, *arguments: Any) -> Any:
         process = start(action, identity, config, port, *arguments)
         if action != "view":
             try:
@@ -48,13 +48,13 @@ def wait_longer() -> None:
                 raise
         return process
 
-    def completed(self: Any) -> bool:
+    def wait_and_check(self: Any) -> bool:
         if not wait(self):
             check_status(self.port, self.url_prefix)
         return True
 
     launcher._check_rest_server = lambda port, retry=MANAGER_S, url_prefix=None: check(port, MANAGER_S, url_prefix)
-    launcher.start_experiment, experiment._wait_completion = started, completed
+    launcher.start_experiment, experiment._wait_completion = start_and_wait, wait_and_check
 
 
 def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
@@ -79,8 +79,8 @@ def check_status(port: int, url_prefix: str | None = None) -> None:
     if status.get("status") != "ERROR":
         return
     reason = "; ".join(" ".join(str(error).split()) for error in status.get("errors", ())) or "NNI gives no reason"
-    late = "did not connect" in reason
-    advice = "the machine is too busy, so start again later" if late else "correct the experiment"
+    timed_out = "did not connect" in reason
+    advice = "the machine is too busy, so start again later" if timed_out else "correct the experiment"
     raise NasExtError(
         f"the experiment failed: {reason} (see dispatcher.log in the experiment's log folder); {advice}, or test the"
         " tuner with 'nas-ext nni check'"

@@ -45,12 +45,12 @@ def further_objectives(
 
 def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
     """Return the metrics, and the negative value of each metric in ``minimised`` that has a minus."""
-    complete = dict(metrics)
+    extended = dict(metrics)
     for name in minimised:
-        number = complete.get(name.removeprefix(NEGATED))
+        number = extended.get(name.removeprefix(NEGATED))
         if name.startswith(NEGATED) and number is not None:
-            complete[name] = -number
-    return complete
+            extended[name] = -number
+    return extended
 
 
 def _minimised(name: str) -> str:

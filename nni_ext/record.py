@@ -12,7 +12,7 @@ from nas_core.files.journal import read_jsonl
 from nas_core.files.writing import make_folder, write_json
 from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
-from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
+from nas_core.search.finalists import Finalist, choose_finalists, read_finalists, save_finalists
 from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.sessions import Session
 from nas_core.space import Architecture
@@ -85,9 +85,9 @@ class Record:
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
-        former = {f"finalists/{entry['key']}.json" for entry in finalists_before(self.folder)}
+        previous = {f"finalists/{entry['key']}.json" for entry in read_finalists(self.folder)}
         save_finalists(self.folder, finalists)
-        for file in former - {finalist.file for finalist in finalists}:
+        for file in previous - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:

@@ -30,16 +30,16 @@ class Trials:
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
     """Architecture -> metrics, oldest first; None for a failed evaluation."""
-    held: dict[int, Architecture] = field(default_factory=dict)
+    running: dict[int, Architecture] = field(default_factory=dict)
     """Number of a running or waiting trial -> its architecture."""
-    undecided: set[int] = field(default_factory=set)
+    unclaimed: set[int] = field(default_factory=set)
     """Numbers of running trials without an architecture."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Generation -> keys of the architectures that had a result when it began."""
 
-    def taken(self, number: int) -> set[Architecture]:
-        held = (architecture for other, architecture in self.held.items() if other != number)
-        return {*self.results, *held}
+    def unavailable(self, number: int) -> set[Architecture]:
+        running = (architecture for other, architecture in self.running.items() if other != number)
+        return {*self.results, *running}
 
 
 class History:
@@ -55,7 +55,7 @@ class History:
         Args:
             signs: for each of ``metrics``, 1 to minimise or -1 to maximise it.
         """
-        state, lost = Trials(), Counter[Architecture]()
+        state, stopped = Trials(), Counter[Architecture]()
         for trial in trials:
             for generation, proposals in (trial.system_attrs.get(OPENED) or {}).items():
                 state.openings.setdefault(int(generation), tuple(proposals))
@@ -63,9 +63,9 @@ class History:
             status = trial.state.name
             if not trial.state.is_finished():
                 if architecture is not None:
-                    state.held[trial.number] = architecture
+                    state.running[trial.number] = architecture
                 elif status == "RUNNING" and not trial.params:
-                    state.undecided.add(trial.number)
+                    state.unclaimed.add(trial.number)
             elif architecture is not None and state.results.get(architecture) is None:
                 if status == "COMPLETE":
                     values = zip(metrics, trial.values, signs, strict=True)
@@ -74,8 +74,8 @@ class History:
                 elif status == "PRUNED" or ERROR in trial.user_attrs:
                     state.results[architecture] = None
                 else:
-                    lost[architecture] += 1
-                    if lost[architecture] >= TRIES:
+                    stopped[architecture] += 1
+                    if stopped[architecture] >= TRIES:
                         state.results[architecture] = None
         return state
 
@@ -84,14 +84,14 @@ class History:
         finished = trial.state.is_finished()
         if finished and key in self._cache:
             return self._cache[key]
-        architecture = self._of(trial.params) or self._of(trial.system_attrs.get("fixed_params") or {})
+        architecture = self._parse(trial.params) or self._parse(trial.system_attrs.get("fixed_params") or {})
         if architecture is None and not finished and (row := trial.system_attrs.get(CLAIM)) is not None:
             architecture = self.space.architecture(np.array(row, np.int16))
         if finished:
             self._cache[key] = architecture
         return architecture
 
-    def _of(self, parameters: Mapping[str, Any]) -> Architecture | None:
+    def _parse(self, parameters: Mapping[str, Any]) -> Architecture | None:
         try:
             return architecture_of(parameters, self.space) if parameters else None
         except ArchitectureError:
@@ -102,7 +102,7 @@ def metric_names(study: Any, names: Sequence[str] | None = None) -> tuple[str, .
     """Return ``names``; by default the study's metric names, or ``loss``, ``objective_1``, .. if it has none."""
     count = len(study.directions)
     if names is None:
-        return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))
+        return tuple(study.metric_names or ("loss", *(f"objective_{index}" for index in range(1, count))))
     if len(names) != count:
         raise ValueError(
             f"got {len(names)} metric names ({', '.join(names)}) for a study with {count} objective values; give one"

@@ -47,29 +47,29 @@ def as_objective(
         architecture = suggest_architecture(trial, space)
         trial.set_user_attr("architecture", architecture.key)
         row = space.rows([architecture])
-        everything: dict[str, Any] = {name: float(cost(architecture)) for name, cost in formulas.items()}
-        everything |= {constraint.name: float(constraint.values(row)[0]) for constraint in constraints}
-        _attach(trial, everything)
-        outside = []
+        all_metrics: dict[str, Any] = {name: float(cost(architecture)) for name, cost in formulas.items()}
+        all_metrics |= {constraint.name: float(constraint.values(row)[0]) for constraint in constraints}
+        _attach(trial, all_metrics)
+        violated = []
         for constraint in constraints:
-            value = everything[constraint.name]
+            value = all_metrics[constraint.name]
             if hasattr(trial, "set_constraint"):  # from Optuna 5 on
                 excess = value - constraint.limit if math.isfinite(value) else math.inf
                 trial.set_constraint(constraint.name, excess)
             if not value <= constraint.limit:
-                outside.append(constraint.label)
-        if outside:
-            raise optuna.TrialPruned(f"the architecture violates {', '.join(outside)}; it was not evaluated")
-        outcome = attempt(lambda chosen: plain_metrics(supernet.evaluate(chosen)), architecture)
+                violated.append(constraint.label)
+        if violated:
+            raise optuna.TrialPruned(f"the architecture violates {', '.join(violated)}; it was not evaluated")
+        outcome = attempt(lambda candidate: plain_metrics(supernet.evaluate(candidate)), architecture)
         error = outcome.reason if isinstance(outcome, Failure) else ""
         results: Mapping[str, Any] = {} if isinstance(outcome, Failure) else outcome
-        everything |= results
+        all_metrics |= results
         _attach(trial, results)
-        absent = [name for name in metrics if everything.get(name) is None]
-        if error or absent:
-            trial.set_user_attr(ERROR, error or f"metric {absent[0]} is missing or not a number")
+        missing = [name for name in metrics if all_metrics.get(name) is None]
+        if error or missing:
+            trial.set_user_attr(ERROR, error or f"metric {missing[0]} is missing or not a number")
             return math.nan if len(metrics) == 1 else (math.nan,) * len(metrics)
-        values = tuple(float(everything[name]) for name in metrics)
+        values = tuple(float(all_metrics[name]) for name in metrics)
         return values[0] if len(values) == 1 else values
 
     return objective

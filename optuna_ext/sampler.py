@@ -79,7 +79,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._history = History(space)
         self._search: SharedSearch | None = None
         self._study: Any = None
-        self._undecided: dict[Any, float] = {}
+        self._first_seen: dict[Any, float] = {}
         self._lock = threading.RLock()
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         with self._lock:
             for _ in range(ROUNDS):
                 state, search = self._read(study), self._search_of(study)
-                running = state.taken(trial.number) - state.results.keys()
+                running = state.unavailable(trial.number) - state.results.keys()
                 rng = np.random.default_rng([self.seed, 1, trial.number])
                 proposal = search.next(state.results, running, state.openings, rng)
                 architecture = proposal.architecture
@@ -132,7 +132,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
                     opened = {str(generation): list(keys) for generation, keys in proposal.opened.items()}
                     storage.set_trial_system_attr(trial._trial_id, OPENED, opened)
                 storage.set_trial_system_attr(trial._trial_id, CLAIM, self.space.row(architecture).tolist())
-                if architecture not in self._read(study).taken(trial.number):
+                if architecture not in self._read(study).unavailable(trial.number):
                     return parameters_of(self.space, architecture)
                 time.sleep(POLL_S * np.random.default_rng().random())
         if study._thread_local.in_optimize_loop:
@@ -143,9 +143,9 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         key = study._storage, study._study_id
         while True:
             now = time.monotonic()
-            earlier = [other for other in self._read(study).undecided if other < number]
-            since = [self._undecided.setdefault((key, other), now) for other in earlier]
-            if all(now - seen >= PATIENCE_S for seen in since):
+            earlier = [other for other in self._read(study).unclaimed if other < number]
+            first_seen = [self._first_seen.setdefault((key, other), now) for other in earlier]
+            if all(now - timestamp >= PATIENCE_S for timestamp in first_seen):
                 return
             time.sleep(POLL_S)
 

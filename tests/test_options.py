@@ -84,11 +84,11 @@ def test_a_field_is_an_option() -> None:
     count = options["count"]
     assert (count.flag, count.kind, count.default) == ("--count", int, 3)
     assert count.help == "How many, see nas_core.options.options_of; 0 means none."
-    assert count.described == "How many, see nas_core.options.options_of; 0 means none (default: 3)"
-    assert options["out"].described == "Where it goes; default: nowhere"
-    assert options["how"].described == "In which way; one of fast, slow (default: fast)"
+    assert count.help_text == "How many, see nas_core.options.options_of; 0 means none (default: 3)"
+    assert options["out"].help_text == "Where it goes; default: nowhere"
+    assert options["how"].help_text == "In which way; one of fast, slow (default: fast)"
     assert options["data"].default is MISSING and options["out"].kind is Path
-    assert options["betas"].many and options["part"].grouped and options["more"].grouped
+    assert options["betas"].multiple and options["part"].grouped and options["more"].grouped
     assert flag_of("per_round") == "--per-round"
 
 

@@ -68,7 +68,7 @@ def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
     """Build timm's loader: shuffled and augmented images for training, otherwise centre crops in the given order."""
     data = resolve_model_data_config(model)
-    several = training and workers.count > 1
+    distributed = training and workers.count > 1
     return create_loader(
         images,
         input_size=data["input_size"],
@@ -85,7 +85,7 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
         crop_pct=data["crop_pct"],
         crop_mode=data["crop_mode"],
         num_workers=config.workers,
-        distributed=several,
+        distributed=distributed,
         pin_memory=workers.device.type == "cuda",
         use_prefetcher=workers.device.type == "cuda",
         persistent_workers=False,
@@ -118,18 +118,18 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
         per_epoch: updates per epoch.
     """
     if config.updates:
-        rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
-        falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
-        length = {
-            "num_epochs": config.updates - rising,
-            "warmup_epochs": rising,
+        warmup = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
+        decay = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
+        durations = {
+            "num_epochs": config.updates - warmup,
+            "warmup_epochs": warmup,
             "warmup_prefix": True,
-            "decay_epochs": falling,
+            "decay_epochs": decay,
             "decay_milestones": [epoch * per_epoch for epoch in _MILESTONES],
             "updates_per_epoch": 1,
         }
     else:
-        length = {
+        durations = {
             "num_epochs": config.epochs,
             "warmup_epochs": min(config.warmup_epochs, config.epochs),
             "updates_per_epoch": per_epoch,
@@ -141,7 +141,7 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
             min_lr=config.min_lr,
             warmup_lr=config.warmup_lr,
             step_on_epochs=False,
-            **length,
+            **durations,
         )
     except (ValueError, AssertionError) as error:
         raise ConfigError(
@@ -152,20 +152,20 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
 
 def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
     """Seed Python, numpy and torch for an epoch, differently on each worker."""
-    mixed = _mixed(seed, epoch, rank)
-    random.seed(mixed)
-    np.random.seed(mixed)
-    torch.manual_seed(mixed)
+    mixed_seed = _mix_seed(seed, epoch, rank)
+    random.seed(mixed_seed)
+    np.random.seed(mixed_seed)
+    torch.manual_seed(mixed_seed)
 
 
 def order_seed(seed: int, epoch: int) -> int:
     """Return the seed of an epoch's image order."""
     # The second number that torch's loader draws with one worker.
-    drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
-    return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
+    generator = torch.Generator().manual_seed(_mix_seed(seed, epoch, 0))
+    return [int(torch.empty((), dtype=torch.int64).random_(generator=generator)) for _ in ("loader", "order")][1]
 
 
-def _mixed(seed: int, epoch: int, rank: int) -> int:
+def _mix_seed(seed: int, epoch: int, rank: int) -> int:
     return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1)[0])
 
 
@@ -194,14 +194,14 @@ class Passes:
 
     def epoch(self, epoch: int, updates: int) -> Iterator[Pass]:
         """Yield each :data:`Pass` of the first ``updates`` updates of an epoch."""
-        device, most, first = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
+        device, per_update, start = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
         seed_everything(self.config.seed, epoch + 1, self.workers.rank)
         loader = make_loader(self.config, self.model, self.images, training=True, workers=self.workers)
         if self.workers.count > 1:
             loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
-        for index, (images, labels) in enumerate(islice(loader, min(self.count, updates * most))):
-            part = index % most
+        for index, (images, labels) in enumerate(islice(loader, min(self.count, updates * per_update))):
+            offset = index % per_update
             images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
-            yield images, labels, first + index // most, part, min(most, self.count - index + part)
+            yield images, labels, start + index // per_update, offset, min(per_update, self.count - index + offset)

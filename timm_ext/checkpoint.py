@@ -56,13 +56,13 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if path.suffix == ".safetensors":
         state = {"state_dict": state}
         if SETTINGS_KEY in metadata:
-            state[SETTINGS_KEY] = _decoded(metadata[SETTINGS_KEY], path)
+            state[SETTINGS_KEY] = _parse_settings(metadata[SETTINGS_KEY], path)
     if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} has no model; expected a checkpoint of timm_ext.train or of timm's trainer")
-    stored = state["state_dict"].pop(SETTINGS, None)
+    settings = state["state_dict"].pop(SETTINGS, None)
     (state.get("state_dict_ema") or {}).pop(SETTINGS, None)
     if SETTINGS_KEY not in state:
-        state[SETTINGS_KEY] = _settings_of_timm(state, path) if stored is None else settings_in(stored, path)
+        state[SETTINGS_KEY] = _settings_of_timm(state, path) if settings is None else settings_in(settings, path)
     if state[SETTINGS_KEY].get("version") != VERSION:
         raise CheckpointError(
             f"{path} has settings of version {state[SETTINGS_KEY].get('version')}, but this release reads version"
@@ -72,7 +72,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    return _decoded(bytes(buffer.flatten().tolist()).decode(errors="replace"), path)
+    return _parse_settings(bytes(buffer.flatten().tolist()).decode(errors="replace"), path)
 
 
 def settings_buffer(settings: dict[str, Any]) -> Tensor:
@@ -101,7 +101,7 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return state, {}
 
 
-def _decoded(settings: str, path: Path | str) -> dict[str, Any]:
+def _parse_settings(settings: str, path: Path | str) -> dict[str, Any]:
     try:
         return dict(parse_json(settings))
     except (TypeError, ValueError) as error:

@@ -24,7 +24,7 @@ from nas_core.files.reading import real_path
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
 """Split -> accepted folder names, in timm's order of preference."""
 _SPLIT_NAMES = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
-_SHARE, _MOST, _FEW = 0.1, 5000, 5
+_HELD_OUT_SHARE, _MAX_HELD_OUT, _MIN_HELD_OUT = 0.1, 5000, 5
 """Images held out by default: a tenth of each class, at most 5000 in total, at least 5 of classes with 25 images."""
 
 
@@ -46,8 +46,8 @@ class JpegFile:
                 " classes"
             ) from None
         self.path, self.classes = path, len(self.names)
-        ends_fit = len(self.offset) == len(self.labels) + 1 and self.offset[-1] == len(self.data)
-        if not ends_fit or not np.isin(self.labels, range(self.classes)).all():
+        offsets_match = len(self.offset) == len(self.labels) + 1 and self.offset[-1] == len(self.data)
+        if not offsets_match or not np.isin(self.labels, range(self.classes)).all():
             raise DataError(
                 f"{path} has {len(self.labels)} labels, {self.classes} classes, {len(self.offset)} offsets and"
                 f" {len(self.data)} bytes; expected labels from 0 to {self.classes - 1}, {len(self.labels) + 1}"
@@ -138,19 +138,19 @@ def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
     return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
 
-def open_subset(places: Sequence[Path], name: str) -> Source:
+def open_subset(folders: Sequence[Path], name: str) -> Source:
     """Open a split in the first of several folders that has it.
 
     Args:
         name: ``train``, ``val``, ``test``, or the name of another subfolder.
     """
     split = next((split for split, names in _SPLITS.items() if name in names), name)
-    for place in places:
-        if place.is_dir() and (folder := _split_folder(place, split)):
+    for root in folders:
+        if root.is_dir() and (folder := _split_folder(root, split)):
             return ImageFolder(folder, split)
-    where = " or ".join(map(str, places)) or "no --data"
+    paths = " or ".join(map(str, folders)) or "no --data"
     raise DataError(
-        f"--valid-subset {name} was not found in {where}; give a folder with train/, val/ or test/ as --data, or leave"
+        f"--valid-subset {name} was not found in {paths}; give a folder with train/, val/ or test/ as --data, or leave"
         " --valid-subset out"
     )
 
@@ -181,32 +181,32 @@ def open_splits(
         )
     order = np.random.default_rng(seed).permutation(len(source))
     if validation := validation_data(train, validation, held_out):
-        held_out_set, training = ImageSet(open_images(validation, "validation")), order
-        _check_classes(train, source, validation, held_out_set.source)
+        valid_set, train_indices = ImageSet(open_images(validation, "validation")), order
+        _check_classes(train, source, validation, valid_set.source)
     else:
-        chosen = order[:held_out] if held_out else some_of_each_class(source, order)
-        held_out_set, training = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
-        if not len(chosen) or not len(training):
+        valid_indices = order[:held_out] if held_out else held_out_per_class(source, order)
+        valid_set, train_indices = ImageSet(source, np.sort(valid_indices)), order[~np.isin(order, valid_indices)]
+        if not len(valid_indices) or not len(train_indices):
             raise ConfigError(
                 f"{train} has {len(order)} images, of which --val-count {held_out or 'a tenth'} leaves none for"
                 " training or none for validation; give --val-data, or another --val-count"
             )
-    if train_count > len(training):
+    if train_count > len(train_indices):
         raise ConfigError(
-            f"--train-count {train_count} is more than the {len(training)} training images; give at most"
-            f" {len(training)}"
+            f"--train-count {train_count} is more than the {len(train_indices)} training images; give at most"
+            f" {len(train_indices)}"
         )
-    return ImageSet(source, np.sort(training[: train_count or None])), held_out_set
+    return ImageSet(source, np.sort(train_indices[: train_count or None])), valid_set
 
 
-def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
+def held_out_per_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of the images held out by default, the first of each class in ``order`` (indices)."""
-    share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
-    chosen = []
+    share, labels = min(_HELD_OUT_SHARE, _MAX_HELD_OUT / len(order)), source.labels[order]
+    held_out = []
     for label in range(source.classes):
         members = order[labels == label]
-        chosen.append(members[: max(int(share * len(members)), min(_FEW, len(members) // _FEW))])
-    return np.concatenate(chosen)
+        held_out.append(members[: max(int(share * len(members)), min(_MIN_HELD_OUT, len(members) // _MIN_HELD_OUT))])
+    return np.concatenate(held_out)
 
 
 def _check_classes(train: str | Path, source: Source, validation: str | Path, val_source: Source) -> None:

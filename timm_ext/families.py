@@ -29,7 +29,7 @@ def _sample_resnet(rng: np.random.Generator) -> Settings:
         "bottleneck": bottleneck,
         "stem": width(rng, 64 * multiplier),
         "channels": [width(rng, base * multiplier) for base in (64, 128, 256, 512)],
-        "depths": [int(rng.integers(1, most + 1)) for most in (3, 3, 4, 3)],
+        "depths": [int(rng.integers(1, max_depth + 1)) for max_depth in (3, 3, 4, 3)],
         "down_kernel": draw(rng, (1, 3)),
     }
 

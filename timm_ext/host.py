@@ -73,7 +73,7 @@ class ImageSupernet(Supernet):
     def evaluated(self) -> Any:
         """Return batches of images (B, 3, height, width) and labels (B,) for evaluation."""
         if self._batches is None:
-            images = self._chosen_images()
+            images = self._select_images()
             size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
             on_cuda = self.device.type == "cuda"
             limit = torch.cuda.mem_get_info(self.device)[0] // _SHARE if on_cuda else _HOST_BYTES
@@ -82,11 +82,11 @@ class ImageSupernet(Supernet):
                 self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
         return self._batches
 
-    def _chosen_images(self) -> Any:
+    def _select_images(self) -> Any:
         images = self.validation_set()
         if self._images is not None and self._images < len(images):
-            chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
-            images = ImageSet(images.source, images.indices[chosen])
+            indices = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
+            images = ImageSet(images.source, images.indices[indices])
         if images.source.classes != self._model.num_classes:
             raise DataError(
                 f"the images have {images.source.classes} classes, but {self.path} has {self._model.num_classes}; give"
@@ -111,8 +111,8 @@ class ImageSupernet(Supernet):
     def validation_set(self) -> ImageSet:
         run = self._state.get("train") or {}
         if self._subset != "valid":
-            places = [self._data] if self._data else [run.get("val_data"), run.get("data")]
-            return ImageSet(open_subset([Path(place) for place in places if place], self._subset))
+            paths = [self._data] if self._data else [run.get("val_data"), run.get("data")]
+            return ImageSet(open_subset([Path(path) for path in paths if path], self._subset))
         if run and not run["val_data"]:
             trained_on = Path(run["data"])
             data = Path(self._data or trained_on)
@@ -180,11 +180,11 @@ def _train(arguments: list[str]) -> list[str]:
 
 
 _MARK = b"nas_ext_image"
-_OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
-_LARGEST_HEADER = 2**24
+_TIMM_MARKS = (b"patch_embed.proj.weight", b"blocks.0.")
+_MAX_HEADER = 2**24
 
 
-def _is_ours(content: bytes) -> bool:
+def _is_own_format(content: bytes) -> bool:
     return _MARK in content or (b"net.patch_embed.weight" in content and b"state_dict" in content)
 
 
@@ -194,7 +194,7 @@ def _content(checkpoint: Path) -> bytes:
         return archive_pickle(checkpoint)
     try:
         with check_regular(checkpoint).open("rb") as file:
-            return file.read(min(int.from_bytes(file.read(8), "little"), _LARGEST_HEADER))
+            return file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))
     except (OSError, NasExtError):
         return b""
 
@@ -213,7 +213,7 @@ class TimmHost(Host):
 
     def recognises(self, checkpoint: Path) -> bool:
         content = _content(checkpoint)
-        return _is_ours(content) or all(name in content for name in _OF_TIMM)
+        return _is_own_format(content) or all(name in content for name in _TIMM_MARKS)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
         supernet = self.open_exportable(checkpoint, **options)
@@ -222,7 +222,7 @@ class TimmHost(Host):
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
+        if not _is_own_format(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
             raise CheckpointError(
                 f"{checkpoint} is a model of timm, not a supernet; convert it to a supernet with 'nas-ext elastic'"
             )

@@ -44,7 +44,7 @@ def wrap_subnets() -> None:
 
     @functools.wraps(original)
     def init(self: Any, module: Any, device_ids: Any = None, *arguments: Any, **options: Any) -> None:
-        if any(isinstance(part, VisionModel) and part.is_supernet for part in module.modules()):
+        if any(isinstance(submodule, VisionModel) and submodule.is_supernet for submodule in module.modules()):
             options["find_unused_parameters"] = True
         on_cpu = all(parameter.device.type == "cpu" for parameter in module.parameters())
         original(self, module, None if on_cpu else device_ids, *arguments, **options)

@@ -166,10 +166,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         return self.net.features(self.active_subnet(), x)
 
     def _check_size(self, x: Tensor) -> None:
-        stored = tuple(side * self.net.patch_size for side in self.net.grid)
-        if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != stored:
+        expected = tuple(side * self.net.patch_size for side in self.net.grid)
+        if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != expected:
             raise ConfigError(
-                f"the images have {x.shape[-2]} x {x.shape[-1]} pixels; expected {stored[0]} x {stored[1]}: resize"
+                f"the images have {x.shape[-2]} x {x.shape[-1]} pixels; expected {expected[0]} x {expected[1]}: resize"
                 " them, or build the model with dynamic_img_size=True"
             )
 
@@ -200,16 +200,16 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """
         self._check_size(x)
         subnet = self.active_subnet()
-        indices_taken, deepest = feature_take_indices(len(subnet.layers), indices)
-        first, intermediates, last = self.net.prefix_tokens, [], x
+        selected, deepest = feature_take_indices(len(subnet.layers), indices)
+        prefix_length, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
-            if index in indices_taken:
+            if index in selected:
                 tokens = self.net.normalised(subnet, last) if norm else last
-                patches = tokens[:, first:]
+                patches = tokens[:, prefix_length:]
                 if output_fmt == "NCHW":
                     patches = patches.transpose(1, 2).unflatten(2, grid).contiguous()
-                prefix = return_prefix_tokens and first
-                intermediates.append((patches, tokens[:, :first]) if prefix else patches)
+                with_prefix = return_prefix_tokens and prefix_length
+                intermediates.append((patches, tokens[:, :prefix_length]) if with_prefix else patches)
             if stop_early and index == deepest:
                 break
         return intermediates if intermediates_only else (self.net.normalised(subnet, last), intermediates)
@@ -220,11 +220,11 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """Remove the layers after the deepest of ``indices``; return the indices as a list."""
         if self.net.config.layer_order:
             raise ConfigError("layers cannot be removed from a model with layer_order; extract a subnet instead")
-        indices_taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
+        selected, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
             self.reset_classifier(0)
-        return indices_taken
+        return selected
 
     def get_classifier(self) -> nn.Module:
         return nn.Identity() if self.net.head is None else self.net.head

@@ -67,17 +67,17 @@ ELASTIC = "elastic_vit"
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
-    small = size < 64
+    low_resolution = size < 64
     return {
         "url": "",
         "num_classes": classes,
         "input_size": (3, size, size),
         "pool_size": None,
-        "crop_pct": 1.0 if small else 0.875,
+        "crop_pct": 1.0 if low_resolution else 0.875,
         "interpolation": "bicubic",
         "fixed_input_size": False,
-        "mean": CIFAR10_MEAN if small else IMAGENET_DEFAULT_MEAN,
-        "std": CIFAR10_STD if small else IMAGENET_DEFAULT_STD,
+        "mean": CIFAR10_MEAN if low_resolution else IMAGENET_DEFAULT_MEAN,
+        "std": CIFAR10_STD if low_resolution else IMAGENET_DEFAULT_STD,
         "first_conv": "net.patch_embed",
         "classifier": "net.head",
         "license": "apache-2.0",
@@ -131,14 +131,14 @@ def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
     )
 
 
-_CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
-            "dynamic_img_size")  # fmt: skip
+_CHANGEABLE = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed",
+               "architecture_draw", "dynamic_img_size")  # fmt: skip
 """Arguments that do not change weights, and thus may differ from those in a file."""
 
 
 def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
-        if name not in _CHANGED:
+        if name not in _CHANGEABLE:
             raise ConfigError(f"{name}={value!r} cannot be changed, since elastic=FILE sets {name}; leave it out")
     return {**settings, "arguments": {**settings["arguments"], **changes}}
 
@@ -180,8 +180,8 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
 def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
     # Weights of another network may have equal shapes.
     buffer = model.get_buffer(SETTINGS)
-    stored, current = (_fixed_settings(state.get(prefix + SETTINGS, buffer)), _fixed_settings(buffer))
-    if different := sorted(name for name in current if current[name] != stored.get(name)):
+    saved, current = (_fixed_settings(state.get(prefix + SETTINGS, buffer)), _fixed_settings(buffer))
+    if different := sorted(name for name in current if current[name] != saved.get(name)):
         raise CheckpointError(
             f"the checkpoint belongs to another network: {', '.join(different)} differ from those of elastic=FILE; give"
             " the FILE with which its training was started"
@@ -191,7 +191,7 @@ def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: 
 
 def _fixed_settings(buffer: Tensor) -> dict[str, Any]:
     settings = settings_in(buffer, "the checkpoint")
-    arguments = {name: value for name, value in settings["arguments"].items() if name not in _CHANGED}
+    arguments = {name: value for name, value in settings["arguments"].items() if name not in _CHANGEABLE}
     return {"space": settings["space"], **arguments}
 
 

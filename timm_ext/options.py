@@ -16,7 +16,7 @@ SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` that makes the largest subnet the teacher."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers")
-_OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
+_MODEL_OPTIONS = ("search_space", "subnet", "mos", *EXPERTS)
 _RANGES = {
     **DISTILLATION_RANGES,
     **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
@@ -146,8 +146,8 @@ class TrainConfig:
         check_choice("sampling (--sampling)", self.sampling, SAMPLINGS)
         check_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
-        for wrong, message in self._conflicts():
-            if wrong:
+        for invalid, message in self._conflicts():
+            if invalid:
                 raise ConfigError(message)
 
     def changed(self, names: Sequence[str]) -> list[str]:
@@ -159,7 +159,7 @@ class TrainConfig:
         def flag(names: list[str]) -> str:
             return f"--{names[0].replace('_', '-')}" if names else ""
 
-        network = flag(self.changed(_OF_MODEL))
+        network = flag(self.changed(_MODEL_OPTIONS))
         warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
         yield (
             not self.model and not self.init,

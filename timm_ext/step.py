@@ -13,7 +13,7 @@ from nas_core.errors import NasExtError
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
-_LEAST_SCALE = 1e-4
+_MIN_SCALE = 1e-4
 """Smallest loss scale in fp16, as in fairseq; below it, training stops with an error."""
 
 
@@ -35,10 +35,10 @@ class Step:
         self.model, self.optimizer, self.precision, self.clip, self.workers = model, optimizer, precision, clip, workers
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
-    def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Call ``forward`` in the context manager ``holding``, add the gradient of its loss, and return the loss."""
+    def backward(self, forward: Callable[[], Tensor], context: AbstractContextManager[None]) -> Tensor:
+        """Call ``forward`` in the context manager ``context``, add the gradient of its loss, and return the loss."""
         device = self.workers.device
-        with holding, computing_in(self.precision, device):
+        with context, computing_in(self.precision, device):
             loss = forward()
         with tf32(self.precision == "tf32"):
             self.scaler.scale(loss).backward()
@@ -54,12 +54,12 @@ class Step:
         self.scaler.update()
 
     def check_scale(self, update: int) -> None:
-        if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
+        if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _MIN_SCALE:
             error = NasExtError(
                 f"gradients in fp16 are not finite at update {update}, even with a loss scale of {scale:.1e}; lower"
                 " --lr, give --clip-grad, or give --precision bf16 or fp32"
             )
-            raise self.workers.agreed(error)
+            raise self.workers.shared_error(error)
 
 
 class Losses:
@@ -85,7 +85,7 @@ class Losses:
         for update, loss in sums.items():
             if not math.isfinite(loss) and self.step.precision != "fp16":
                 error = NasExtError(f"the loss is {loss} at update {update}; lower --lr or give --clip-grad")
-                raise self.step.workers.agreed(error)
+                raise self.step.workers.shared_error(error)
         finite = [loss for loss in sums.values() if math.isfinite(loss)]
         for loss in finite:  # one by one: the order of additions decides the last bits
             self.total += loss
@@ -96,5 +96,5 @@ class Losses:
     def mean(self) -> float:
         if not self.count:
             error = NasExtError("no loss of this epoch is finite; lower --lr, or give --precision bf16 or fp32")
-            raise self.step.workers.agreed(error)
+            raise self.step.workers.shared_error(error)
         return self.total / self.count

@@ -44,7 +44,7 @@ from timm_ext.step import Losses, Step
 from timm_ext.trained.distillation import Distillation
 from timm_ext.workers import Workers, join, leave
 
-_FREE = (
+_CHANGEABLE = (
     "device",
     "workers",
     "output",
@@ -99,18 +99,18 @@ class Trainer:
         self.resume()
         config = self.config
         validation = validation_data(config.data, config.val_data, config.val_count)
-        where = f"from {validation}" if validation else "held out from the training images"
-        self._log(f"{len(self.train_set)} training images, {len(self.valid_set)} validation images {where}")
+        origin = f"from {validation}" if validation else "held out from the training images"
+        self._log(f"{len(self.train_set)} training images, {len(self.valid_set)} validation images {origin}")
         if self.workers.first:
             write_json(self.folder / "settings.json", asdict(self.config))
         while self.epoch < self.epochs:
             loss = self.train_epoch()
             record = {"epoch": self.epoch, "train_loss": loss, **self.validate()}
-            better = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
+            improved = record["top1"] > max((past["top1"] for past in self.history), default=-1.0)
             self.history.append(record)
             self.epoch += 1
             if self.workers.first:
-                if better:
+                if improved:
                     self.save(self.folder / "best.pt")
                 self.save(self.folder / "last.pt")
                 write_json(self.folder / "metrics.json", self.history)
@@ -123,17 +123,17 @@ class Trainer:
 
     def train_epoch(self) -> float:
         """Train one epoch, at most to the last update; return the mean loss."""
-        first = self.epoch * self.per_epoch
-        count = min(self.per_epoch, self.updates - first)
+        first_update = self.epoch * self.per_epoch
+        count = min(self.per_epoch, self.updates - first_update)
         self.model.train()
         losses = Losses(self.step)
         disable = None if self.workers.first else True
         bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=disable, leave=False)
-        for images, labels, update, part, parts in self.passes.epoch(self.epoch, count):
-            if self.schedule is not None and not part:
+        for images, labels, update, pass_index, passes in self.passes.epoch(self.epoch, count):
+            if self.schedule is not None and not pass_index:
                 self.schedule.step_update(update)
-            losses.add(update, self.train_step(images, labels, update, part, parts))
-            if part + 1 < parts:
+            losses.add(update, self.train_step(images, labels, update, pass_index, passes))
+            if pass_index + 1 < passes:
                 continue
             if self.average is not None:
                 self.average.update(self.model, step=update + 1)
@@ -145,17 +145,17 @@ class Trainer:
         return losses.mean
 
     def train_step(
-        self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
+        self, images: torch.Tensor, labels: torch.Tensor, update: int, pass_index: int = 0, passes: int = 1
     ) -> list[torch.Tensor]:
-        """Train the architectures of an update on batch ``part`` of ``parts``; after the last one, update the weights.
+        """Train an update's architectures on batch ``pass_index`` of ``passes``; after the last, update the weights.
 
         Returns:
             One loss per architecture; all losses of an update add up to its loss.
         """
         architectures = self.architectures_of(update)
-        if not part:
+        if not pass_index:
             self.optimizer.zero_grad()
-        share = len(architectures) * parts
+        share = len(architectures) * passes
         forward = partial(self.task, images, labels)
         loss_of = lambda _: forward()["loss"]  # noqa: E731
         if self.distillation is not None:
@@ -164,9 +164,9 @@ class Trainer:
             loss_of = partial(self.distillation.loss, forward=forward)
         losses = []
         for architecture in architectures:
-            holding = self.model.using(architecture) if self.model.is_supernet else nullcontext()
-            losses.append(self.step.backward(lambda: loss_of(architecture) / share, holding))  # noqa: B023  called now
-        if part + 1 == parts:
+            context = self.model.using(architecture) if self.model.is_supernet else nullcontext()
+            losses.append(self.step.backward(lambda: loss_of(architecture) / share, context))  # noqa: B023  called now
+        if pass_index + 1 == passes:
             self.step.update()
         return losses
 
@@ -175,8 +175,8 @@ class Trainer:
         if not model.is_supernet:
             return [model.architecture]
         model.count_from(update)
-        drawn = model.draw(update)
-        return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
+        sample = model.draw(update)
+        return list(sandwich(model.space, sample).values()) if self.config.sampling == "sandwich" else [sample]
 
     def validate(self) -> dict[str, Any]:
         """Validate several subnets; return their mean ``loss`` and ``top1``, and those of each."""
@@ -197,7 +197,7 @@ class Trainer:
 
     def save(self, path: Path, updates: int | None = None) -> None:
         """Write a checkpoint; ``updates`` is the number of updates so far, by default of the completed epochs."""
-        more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
+        extra = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         save_checkpoint(
             path,
             self.model,
@@ -209,12 +209,12 @@ class Trainer:
             history=self.history,
             train=asdict(self.config),
             worker_count=self.workers.count,
-            **more,
+            **extra,
         )
 
     def resume(self) -> None:
         """Resume from ``last.pt`` in the output folder, if it exists."""
-        with self.workers.together():
+        with self.workers.fail_together():
             self._read(self.folder / "last.pt")
         folder = f"the last epoch in {self.folder}"
         self.workers.check_same(self.epoch, folder, "give all machines the same shared folder")
@@ -234,11 +234,11 @@ class Trainer:
         self.epoch, self.history = state["epoch"], state["history"]
 
     def _check_settings(self, state: Mapping[str, Any]) -> None:
-        stored = state.get("train", {})
+        saved = state.get("train", {})
         for name, value in asdict(self.config).items():
-            if name not in _FREE and stored.get(name) != value:
+            if name not in _CHANGEABLE and saved.get(name) != value:
                 raise ConfigError(
-                    f"{self.folder} contains a run with --{name.replace('_', '-')} {stored.get(name)!r}, but this run"
+                    f"{self.folder} contains a run with --{name.replace('_', '-')} {saved.get(name)!r}, but this run"
                     f" has {value!r}; give another --output, or the same settings to resume the run"
                 )
         if (count := state["worker_count"]) != self.workers.count:
@@ -249,9 +249,9 @@ class Trainer:
 
 
 def _line(record: Mapping[str, Any]) -> str:
-    parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
-    parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
-    return ", ".join(parts)
+    texts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
+    texts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
+    return ", ".join(texts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -260,7 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = parse(arguments)
         workers = join(config.device)
-        with workers.together():
+        with workers.fail_together():
             trainer = Trainer(config, workers)
         best = trainer.run()
     except NasExtError as error:

@@ -48,9 +48,9 @@ class Workers:
             return
         trained = [parameter for parameter in parameters if parameter.grad is not None]
         flat = self._sum(torch.cat([parameter.grad.flatten() for parameter in trained])).div_(self.count)
-        parts = flat.split([parameter.numel() for parameter in trained])
-        for parameter, part in zip(trained, parts, strict=True):
-            parameter.grad = part.view_as(parameter)
+        chunks = flat.split([parameter.numel() for parameter in trained])
+        for parameter, chunk in zip(trained, chunks, strict=True):
+            parameter.grad = chunk.view_as(parameter)
 
     def mean(self, values: Tensor) -> Tensor:
         return self._sum(values.clone()) / self.count
@@ -65,19 +65,19 @@ class Workers:
         if self.count > 1:
             for tensor in model.state_dict().values():
                 received = tensor.contiguous()
-                with _reached():
+                with _worker_errors():
                     dist.broadcast(received, 0)
                 tensor.copy_(received)
 
-    def check_same(self, number: int, what: str, advice: str) -> None:
-        """Raise a ConfigError if ``number`` differs between workers; its message has ``what`` and ``advice``."""
-        numbers = sorted(set(self._gathered(number)))
+    def check_same(self, number: int, name: str, advice: str) -> None:
+        """Raise a ConfigError if ``number`` differs between workers; its message has ``name`` and ``advice``."""
+        numbers = sorted(set(self._gather(number)))
         if len(numbers) > 1:
             values = " and ".join(map(str, numbers))
-            raise self.agreed(ConfigError(f"{what} differs between workers: {values}; {advice}"))
+            raise self.shared_error(ConfigError(f"{name} differs between workers: {values}; {advice}"))
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def fail_together(self) -> Iterator[None]:
         """Make all workers raise an error if the ``with`` block fails on one of them.
 
         The block must not communicate with other workers.
@@ -87,26 +87,26 @@ class Workers:
             yield
         except NasExtError as error:
             failure = error
-        flags = self._gathered(int(failure is not None))
+        flags = self._gather(int(failure is not None))
         if any(flags):
-            mine = failure if flags.index(1) == self.rank else None
-            raise mine or OtherWorkerError("another worker failed")
+            own_error = failure if flags.index(1) == self.rank else None
+            raise own_error or OtherWorkerError("another worker failed")
 
-    def agreed(self, error: NasExtError) -> NasExtError:
+    def shared_error(self, error: NasExtError) -> NasExtError:
         """Return ``error`` on the first worker, and :class:`OtherWorkerError` on others."""
         return error if self.first else OtherWorkerError(str(error))
 
     def reports(self, error: NasExtError) -> bool:
         return self.first if isinstance(error, LostWorkerError) else not isinstance(error, OtherWorkerError)
 
-    def _gathered(self, number: int) -> list[int]:
+    def _gather(self, number: int) -> list[int]:
         numbers = torch.zeros(self.count, dtype=torch.long, device=self.device)
         numbers[self.rank] = number
         return self._sum(numbers).tolist()
 
     def _sum(self, tensor: Tensor) -> Tensor:
         if self.count > 1:
-            with _reached():
+            with _worker_errors():
                 dist.all_reduce(tensor)
         return tensor
 
@@ -130,7 +130,7 @@ def join(device: str) -> Workers:
     if worker_device.type == "cuda":
         torch.cuda.set_device(worker_device)  # NCCL's own buffers and barriers go there
     if not dist.is_initialized():
-        with _reached():
+        with _worker_errors():
             dist.init_process_group("nccl" if worker_device.type == "cuda" else "gloo")
     return Workers(worker_device, dist.get_rank(), dist.get_world_size())
 
@@ -142,7 +142,7 @@ def leave() -> None:
 
 
 @contextmanager
-def _reached() -> Iterator[None]:
+def _worker_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:

@@ -68,7 +68,7 @@ def check_options(options: Any) -> None:
     check_ranges(options, DISTILLATION_RANGES)
 
 
-class Distilled:
+class DistillationMixin:
     """Mixin that adds a teacher to a criterion of fairseq; inherit it first.
 
     The training loss is ``(1 - w)`` times fairseq's loss plus ``w`` times ``KL(teacher || student) * T^2``. The
@@ -111,8 +111,8 @@ class Distilled:
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
         if not (model.training and reduce):
             return self.plain(model, sample, reduce)
-        target, tokens, run = self.predicted(sample)
-        loss, log = self.distilled(model, sample, target, tokens, run)
+        target, tokens, run = self.prepare_targets(sample)
+        loss, log = self.training_loss(model, sample, target, tokens, run)
         sentences = sample["target"].size(0)
         size = sentences if self.sentence_avg else tokens
         return loss, size, {**log, "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": size}
@@ -120,17 +120,17 @@ class Distilled:
     def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
-    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
+    def prepare_targets(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
         """Return targets (N,), their number without padding, and a function that runs a network on the batch."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
-    def distilled(
+    def training_loss(
         self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the training loss of a batch and the logged losses, summed over tokens.
 
         Args:
-            target, tokens, run: as returned by :meth:`predicted`.
+            target, tokens, run: as returned by :meth:`prepare_targets`.
         """
         student = model
         while isinstance(getattr(student, "module", None), nn.Module):
@@ -139,7 +139,7 @@ class Distilled:
         outputs = run(model)
         if teacher is None:
             self._latest = sample, teacher_output(outputs, self.options.distill_temperature)
-            loss, nll = self._own_loss(outputs, target)
+            loss, nll = self._label_loss(outputs, target)
             return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
         sums = self._sums(outputs, target, teacher)
         return sums.loss, {"loss": sums.loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
@@ -170,7 +170,7 @@ class Distilled:
             self._latest = sample, output
         return output
 
-    def _own_loss(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _label_loss(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor]:
         x, table = outputs
         if table is None:
             return smoothed_loss(x, target, self.smoothing, self.padding_idx)
@@ -232,7 +232,7 @@ class DistilledMaskedLmConfig(DistillationConfig, MaskedLmConfig):  # type: igno
     """Options of ``distilled_masked_lm``."""
 
 
-class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
+class DistilledLabelSmoothedCrossEntropy(DistillationMixin, LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
     """``label_smoothed_cross_entropy`` with a teacher, for translation."""
 
     def __init__(self, task: Any, cfg: DistilledLabelSmoothedConfig) -> None:
@@ -249,7 +249,7 @@ class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCri
         return FusedLabelSmoothedCrossEntropy.forward(self, model, sample, reduce)  # type: ignore[no-any-return]
 
 
-class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[misc]
+class DistilledCrossEntropy(DistillationMixin, CrossEntropyCriterion):  # type: ignore[misc]
     """``cross_entropy`` with a teacher, for language models."""
 
     def __init__(self, task: Any, cfg: DistilledCrossEntropyConfig) -> None:
@@ -257,14 +257,14 @@ class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[m
         self.set_up(cfg, task)
 
 
-class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
+class DistilledMaskedLm(DistillationMixin, MaskedLmLoss):  # type: ignore[misc]
     """``masked_lm`` with a teacher that gets the same masked sentences."""
 
     def __init__(self, task: Any, cfg: DistilledMaskedLmConfig) -> None:
         super().__init__(cfg, task)
         self.set_up(cfg, task)
 
-    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
+    def prepare_targets(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
         target = sample["target"]
         masked = target.ne(self.padding_idx)
         run: Callable[[Any], Outputs] = lambda net: (  # noqa: E731

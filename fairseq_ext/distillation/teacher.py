@@ -49,12 +49,12 @@ class FileTeacher:
     def __init__(self, path: Path, task: Any, temperature: float, student: Any) -> None:
         self._temperature = temperature
         self.model = open_teacher(path, task)
-        theirs, ours = (_positions(model) for model in (self.model, student))
+        expected, actual = (_positions(model) for model in (self.model, student))
         if block := getattr(options_of(task), "tokens_per_sample", None):  # tasks of one language cut their text
-            ours = tuple(min(length, block) for length in ours)
-        if any(their < our for their, our in zip(theirs, ours, strict=False)):
+            actual = tuple(min(length, block) for length in actual)
+        if any(limit < length for limit, length in zip(expected, actual, strict=False)):
             raise ConfigError(
-                f"--teacher {path} supports at most {theirs} tokens per sentence, but the student {ours}; lower"
+                f"--teacher {path} supports at most {expected} tokens per sentence, but the student {actual}; lower"
                 " --max-source-positions, --max-target-positions or --tokens-per-sample to these lengths"
             )
         like = next(parameter for parameter in student.parameters() if parameter.is_floating_point())
@@ -94,24 +94,24 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
         settings = options_in((state.get("cfg") or {}).get("task"))
         name = str(settings.get("_name"))
         kind = TASK_REGISTRY.get(name)
-        if kind is None or _base(kind) is not _base(type(task)):
+        if kind is None or _base_task(kind) is not _base_task(type(task)):
             expected = next((name for name, other in TASK_REGISTRY.items() if other is type(task)), "this one")
             raise ConfigError(f"--teacher {path} was trained with --task {name}; expected a model of --task {expected}")
         folder = str(settings.get("data") or "").split(":")[0]
-    own_data = bool(folder) and Path(folder).is_dir()
-    if not own_data:
+    has_data = bool(folder) and Path(folder).is_dir()
+    if not has_data:
         _log.warning(
             "the teacher's data folder %s does not exist, so only the sizes of its dictionaries are checked", folder
         )
     try:
         with own_streams(0):  # the student's random numbers do not depend on its teacher
-            own_task, model = load_network(path, state, None if own_data else options_of(task).data)
+            teacher_task, model = load_network(path, state, None if has_data else options_of(task).data)
     except CheckpointError as error:
-        if own_data:
+        if has_data:
             raise
         raise CheckpointError(f"{error}; the teacher must have the dictionaries of --data") from None
     for side in ("source", "target"):
-        _check_words(path, side, own_task, task)
+        _check_dictionary(path, side, teacher_task, task)
     if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
         raise ConfigError(
             f"--teacher {path} has an adaptive softmax, which is not supported; give a teacher without one"
@@ -123,23 +123,23 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
     return model.requires_grad_(False)  # type: ignore[no-any-return]
 
 
-def _base(kind: type[Any]) -> type[Any]:
+def _base_task(kind: type[Any]) -> type[Any]:
     registered = set(TASK_REGISTRY.values())
     return [parent for parent in kind.__mro__ if parent in registered or parent is kind][-1]
 
 
-def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
-    theirs, ours = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
-    if theirs is not None and ours is not None and theirs != ours:
+def _check_dictionary(path: Path, side: str, teacher: Any, student: Any) -> None:
+    expected, actual = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
+    if expected is not None and actual is not None and expected != actual:
         difference = next(
             (
-                f"{theirs[i]!r} in the teacher, {ours[i]!r} in the data"
-                for i in range(len(ours))
-                if theirs[i] != ours[i]
+                f"{expected[i]!r} in the teacher, {actual[i]!r} in the data"
+                for i in range(len(actual))
+                if expected[i] != actual[i]
             ),
             "equal",
         )
         raise ConfigError(
-            f"--teacher {path} has a {side} dictionary of {len(theirs)} symbols, but the data has {len(ours)} (first"
-            f" difference: {difference}); give a teacher that was trained with the dictionaries of this data"
+            f"--teacher {path} has a {side} dictionary of {len(expected)} symbols, but the data has {len(actual)}"
+            f" (first difference: {difference}); give a teacher that was trained with the dictionaries of this data"
         )

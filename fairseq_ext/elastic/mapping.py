@@ -15,10 +15,10 @@ from nas_core.layers.weights import named_tensors
 from nas_core.supernet.elastic.kinds import with_kinds
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
-_FIRST = 2
+_FIRST_POSITION = 2
 """Index of the first token in fairseq's table of positions."""
 
-_PARTS = {
+_FAIRSEQ_NAMES = {
     "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "self_attn.out_proj": ("self_attn.out_proj",),
     "self_attn_norm": ("self_attn_layer_norm",),
@@ -42,9 +42,9 @@ def _layers_state(prefix: str, layers: Any) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for index, layer in enumerate(layers):
         reads_encoder = getattr(layer, "encoder_attn", None) is not None
-        for name, parts in _PARTS.items():
+        for name, sources in _FAIRSEQ_NAMES.items():
             if reads_encoder or not name.startswith("cross_attn"):
-                modules = [layer.get_submodule(part) for part in parts]
+                modules = [layer.get_submodule(source) for source in sources]
                 for kind in ("weight", "bias"):
                     state[f"{prefix}{index}.{name}.{kind}"] = torch.cat([getattr(module, kind) for module in modules])
     return state
@@ -55,9 +55,9 @@ def _plain_layers(prefix: str, layers: Any) -> dict[str, Tensor]:
     for index, layer in enumerate(layers):
         for name, tensor in named_tensors(layer):
             owner, kind = name.rsplit(".", 1)
-            parts = _PARTS[owner]
-            for part, rows in zip(parts, tensor.chunk(len(parts)), strict=True):
-                state[f"{prefix}{index}.{part}.{kind}"] = rows
+            targets = _FAIRSEQ_NAMES[owner]
+            for target, chunk in zip(targets, tensor.chunk(len(targets)), strict=True):
+                state[f"{prefix}{index}.{target}.{kind}"] = chunk
     return state
 
 
@@ -78,12 +78,12 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
     config = net.config
     state = {"reference_widths": net.reference_widths, "output.weight": model.decoder.output_projection.weight}
     sides = (("encoder", "source", model.encoder), ("decoder", "target", model.decoder))
-    for (side, language, part), longest in zip(sides, config.stored_positions, strict=True):
-        table = part.embed_tokens.weight
-        state |= _layers_state(f"{side}_layers.", part.layers) | _state({f"{side}_norm": part.layer_norm})
-        state[f"{language}_positions.table"] = positions_table(part.embed_positions, longest, table.shape[1])
+    for (side, language, stack), max_length in zip(sides, config.stored_positions, strict=True):
+        table = stack.embed_tokens.weight
+        state |= _layers_state(f"{side}_layers.", stack.layers) | _state({f"{side}_norm": stack.layer_norm})
+        state[f"{language}_positions.table"] = positions_table(stack.embed_positions, max_length, table.shape[1])
         state["embedding.weight" if config.share_all_embeddings else f"{language}_embedding.weight"] = table
-    return _elastic(state, net)
+    return _add_kinds(state, net)
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
@@ -95,10 +95,10 @@ def language_state(model: Any, net: Any) -> dict[str, Tensor]:
         "output.weight": decoder.output_projection.weight,
         "positions.table": positions_table(decoder.embed_positions, net.context_length, table.shape[1]),
     }
-    return _elastic(state | _layers_state("layers.", decoder.layers) | _state({"norm": decoder.layer_norm}), net)
+    return _add_kinds(state | _layers_state("layers.", decoder.layers) | _state({"norm": decoder.layer_norm}), net)
 
 
-def _elastic(state: Mapping[str, Tensor], net: Any) -> dict[str, Tensor]:
+def _add_kinds(state: Mapping[str, Tensor], net: Any) -> dict[str, Tensor]:
     return with_kinds({name: tensor.detach() for name, tensor in state.items()}, net)
 
 
@@ -122,7 +122,7 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
         modules |= {f"classification_heads.{name}.{part}": getattr(classifier, part) for part in ("dense", "out_proj")}
     if not net.config.share_embeddings:
         state["output.weight"] = head.weight
-    return _elastic(state | _layers_state("layers.", encoder.layers) | _state(modules), net)
+    return _add_kinds(state | _layers_state("layers.", encoder.layers) | _state(modules), net)
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
@@ -134,13 +134,13 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
         ("encoder", subnet.encoder_layers, subnet.encoder_norm, subnet.source_embedding),
         ("decoder", subnet.decoder_layers, subnet.decoder_norm, subnet.target_embedding),
     )
-    for number, (side, layers, norm, table) in enumerate(sides):
+    for index, (side, layers, norm, table) in enumerate(sides):
         width = table.shape[1]
-        scale = net.embedding_scale(number, table) / math.sqrt(width)
-        positions = net.positions(number, net.config.stored_positions[number], width).to(table)
+        scale = net.embedding_scale(index, table) / math.sqrt(width)
+        positions = net.positions(index, net.config.stored_positions[index], width).to(table)
         state |= _plain_layers(f"{side}.layers.", layers) | _state({f"{side}.layer_norm": norm})
         state[f"{side}.embed_tokens.weight"] = table * scale
-        state[f"{side}.embed_positions.weight"] = _padded(positions, _FIRST)
+        state[f"{side}.embed_positions.weight"] = _add_padding(positions, _FIRST_POSITION)
         state[f"{side}.version"] = torch.tensor([3.0])
     tied = net.config.share_all_embeddings or net.config.share_decoder_embeddings
     state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"] if tied else subnet.output
@@ -160,7 +160,7 @@ def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     state = {
         "decoder.version": torch.tensor([3.0]),
         "decoder.embed_tokens.weight": subnet.embedding * scale,
-        "decoder.embed_positions.weight": _padded(positions, _FIRST),
+        "decoder.embed_positions.weight": _add_padding(positions, _FIRST_POSITION),
     }
     if net.output is not None or scale != 1.0:
         state["decoder.output_projection.weight"] = subnet.output
@@ -173,17 +173,17 @@ def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     state = {
         f"{_ENCODER}version": torch.tensor([3.0]),
         f"{_ENCODER}embed_tokens.weight": subnet.embedding,
-        f"{_ENCODER}embed_positions.weight": _padded(positions, net.config.padding_idx + 1),
+        f"{_ENCODER}embed_positions.weight": _add_padding(positions, net.config.padding_idx + 1),
         f"{_HEAD}weight": subnet.output,
         f"{_HEAD}bias": subnet.head.bias,
     }
-    parts = {f"{_HEAD}dense": subnet.head.dense, f"{_HEAD}layer_norm": subnet.head.norm}
-    parts |= {f"{_ENCODER}layernorm_embedding": subnet.embedding_norm, f"{_ENCODER}layer_norm": subnet.norm}
-    parts |= {f"classification_heads.{name}": head for name, head in subnet.classification_heads.items()}
-    for name, part in parts.items():
-        state |= {f"{name}.{kind}": tensor for kind, tensor in named_tensors(part)}
+    modules = {f"{_HEAD}dense": subnet.head.dense, f"{_HEAD}layer_norm": subnet.head.norm}
+    modules |= {f"{_ENCODER}layernorm_embedding": subnet.embedding_norm, f"{_ENCODER}layer_norm": subnet.norm}
+    modules |= {f"classification_heads.{name}": head for name, head in subnet.classification_heads.items()}
+    for name, module in modules.items():
+        state |= {f"{name}.{kind}": tensor for kind, tensor in named_tensors(module)}
     return state | _plain_layers(f"{_ENCODER}layers.", subnet.layers)
 
 
-def _padded(positions: Tensor, rows: int) -> Tensor:
+def _add_padding(positions: Tensor, rows: int) -> Tensor:
     return torch.cat([positions.new_zeros(rows, positions.shape[1]), positions])

@@ -27,8 +27,8 @@ ACTIVATIONS = {
     "tanh": "tanh",
 }
 """fairseq's ``--activation-fn`` -> name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
-_OFF = (None, False, 0, 0.0, "", [], -1)
-_NO_FORM = (
+_OFF_VALUES = (None, False, 0, 0.0, "", [], -1)
+_UNSUPPORTED = (
     "adaptive_softmax_cutoff", "adaptive_input", "tie_adaptive_weights", "tie_adaptive_proj", "merge_src_tgt_embed",
     "no_cross_attention", "cross_self_attention", "char_inputs", "character_embeddings", "base_layers", "scale_attn",
     "scale_fc", "scale_heads", "scale_resids", "quant_noise_pq", "quant_noise_scalar",
@@ -37,7 +37,7 @@ _NO_FORM = (
     "ffn_blocks_to_remove",
 )  # fmt: skip
 """Options of fairseq that supernets do not support; off by default."""
-_NO_FORM_OF = {
+_UNSUPPORTED_BY_MODEL = {
     "transformer": ("layernorm_embedding",),
     "transformer_lm": ("layernorm_embedding",),
     "roberta": ("no_token_positional_embeddings",),
@@ -57,19 +57,19 @@ def translation_settings(
     """Return the options of a ``transformer``, and the sizes of its encoder and decoder."""
     task = _task_options(groups, TranslationTask, path)
     if str(task.get("left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
-        raise _no_form(path, "--left-pad-target")
+        raise _unsupported(path, "--left-pad-target")
     args = _options("transformer", Namespace(**settings), path)
     for option in ("normalize_before", "learned_pos"):
         values = [bool(getattr(args, f"{side}_{option}")) for side in ("encoder", "decoder")]
         if values[0] != values[1]:
             side = "encoder" if values[0] else "decoder"
-            raise _no_form(path, f"--{side}-{option.replace('_', '-')} on one side alone", "the same on both")
+            raise _unsupported(path, f"--{side}-{option.replace('_', '-')} on one side alone", "the same on both")
     if args.decoder_normalize_before and getattr(args, "no_decoder_final_norm", False):
-        raise _no_form(path, "--no-decoder-final-norm")
+        raise _unsupported(path, "--no-decoder-final-norm")
     encoder, decoder = (SideSizes(*_sizes(args, side, path)) for side in ("encoder", "decoder"))
     widths = [side.embed_dim // side.heads for side in (encoder, decoder)]
     if widths[0] != widths[1]:
-        raise _no_form(
+        raise _unsupported(
             path,
             f"{encoder.layers} encoder layers with heads of {widths[0]} numbers and {decoder.layers} decoder layers"
             f" with heads of {widths[1]}",
@@ -86,10 +86,10 @@ def language_settings(
 ) -> tuple[Namespace, StackSizes]:
     task = _task_options(groups, LanguageModelingTask, path)
     if int(task.get("output_dictionary_size") or -1) >= 0:
-        raise _no_form(path, f"--output-dictionary-size {task['output_dictionary_size']}")
+        raise _unsupported(path, f"--output-dictionary-size {task['output_dictionary_size']}")
     for option in ("self_target", "past_target"):
         if task.get(option):
-            raise _no_form(path, f"--{option.replace('_', '-')}")
+            raise _unsupported(path, f"--{option.replace('_', '-')}")
     args = Namespace(**settings)
     arch = str(settings.get("arch") or "transformer_lm")
     args = _options(arch if arch in ARCH_CONFIG_REGISTRY else "transformer_lm", args, path)
@@ -103,7 +103,7 @@ def masked_lm_settings(
 ) -> tuple[Namespace, StackSizes]:
     args = _options("roberta", Namespace(**settings), path)
     if not args.encoder_learned_pos:
-        raise _no_form(path, "positions that are computed", "learned ones, as of --arch roberta*")
+        raise _unsupported(path, "positions that are computed", "learned ones, as of --arch roberta*")
     if getattr(args, "max_positions", None) is None:
         length = getattr(args, "tokens_per_sample", None)
         args.max_positions = length or task.get("tokens_per_sample") or task.get("max_positions") or 512
@@ -138,17 +138,17 @@ def _options(arch: str, args: Namespace, path: Path) -> Namespace:
         for field in dataclasses.fields(TransformerLanguageModelConfig):
             if not hasattr(args, field.name) and not str(field.default).startswith("${"):
                 setattr(args, field.name, field.default)
-    for option in (*_NO_FORM, *_NO_FORM_OF[model]):
-        if (value := getattr(args, option, None)) not in _OFF:
+    for option in (*_UNSUPPORTED, *_UNSUPPORTED_BY_MODEL[model]):
+        if (value := getattr(args, option, None)) not in _OFF_VALUES:
             flag = f"--{option.replace('_', '-')}"
-            raise _no_form(path, flag if value is True else f"{flag} {value}")
+            raise _unsupported(path, flag if value is True else f"{flag} {value}")
     for option in ("decoder_input_dim", "decoder_output_dim") if model != "roberta" else ():
         if (width := int(getattr(args, option))) != int(args.decoder_embed_dim):
             description = f"--{option.replace('_', '-')} {width} where --decoder-embed-dim is {args.decoder_embed_dim}"
-            raise _no_form(path, description)
+            raise _unsupported(path, description)
     for option in ("activation_fn", "pooler_activation_fn") if model == "roberta" else ("activation_fn",):
         if (name := getattr(args, option)) not in ACTIVATIONS:
-            raise _no_form(path, f"--{option.replace('_', '-')} {name}", f"one of {', '.join(ACTIVATIONS)}")
+            raise _unsupported(path, f"--{option.replace('_', '-')} {name}", f"one of {', '.join(ACTIVATIONS)}")
     return args
 
 
@@ -157,9 +157,9 @@ def _sizes(args: Namespace, side: str, path: Path) -> tuple[int, int, int, int]:
     layers, width, hidden, heads = (int(getattr(args, f"{side}_{name}")) for name in names)
     if min(layers, width, hidden, heads) < 1 or width % heads:
         description = f"{layers} layers of {width} channels, {hidden} hidden units and {heads} heads"
-        raise _no_form(path, description, "numbers above 0, and channels divisible by the number of heads")
+        raise _unsupported(path, description, "numbers above 0, and channels divisible by the number of heads")
     return layers, width, hidden, heads
 
 
-def _no_form(path: Path, part: str, expected: str = "a network without it") -> ConfigError:
-    return ConfigError(f"{path} was trained with {part}, which supernets do not support; expected {expected}")
+def _unsupported(path: Path, feature: str, expected: str = "a network without it") -> ConfigError:
+    return ConfigError(f"{path} was trained with {feature}, which supernets do not support; expected {expected}")

@@ -99,7 +99,7 @@ class FairseqTrained:
     form: ClassVar[ElasticForm]
     network: ClassVar[Callable[..., nn.Module]]
     """Class of the supernet."""
-    mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
+    convert_weights: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
     """Function that converts fairseq's weights to a state dict of the supernet."""
     family: ClassVar[Family]
     metric = "accuracy"
@@ -126,7 +126,7 @@ class FairseqTrained:
         dictionaries = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
         with own_streams(0):
             net = self.network(space, *map(len, dictionaries), self._config())
-        net.load_state_dict(self.mapped(model, net))
+        net.load_state_dict(self.convert_weights(model, net))
         self.net: Any = net.to(self._device).eval()
 
     def _config(self) -> Any:
@@ -139,8 +139,8 @@ class FairseqTrained:
         tokens = self._tokens()
         with evaluating(net), torch.no_grad():
             pairs = self._pairs(elastic, elastic.select(self.space.largest()), *tokens)
-        read = tokens[-1].ne(self.task.source_dictionary.pad())
-        pairs = [pair if pair[0].ndim < 3 else (pair[0][read], pair[1][read]) for pair in pairs]
+        not_padding = tokens[-1].ne(self.task.source_dictionary.pad())
+        pairs = [pair if pair[0].ndim < 3 else (pair[0][not_padding], pair[1][not_padding]) for pair in pairs]
         return max(float((outputs - expected).abs().max() / expected.abs().max()) for outputs, expected in pairs)
 
     def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -149,8 +149,8 @@ class FairseqTrained:
 
     def _tokens(self) -> tuple[Tensor, ...]:
         """Return random input tokens, one tensor (B, T) per input."""
-        stream = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self.task.source_dictionary, self.longest(), stream),)
+        generator = torch.Generator().manual_seed(0)
+        return (self._random_tokens(self.task.source_dictionary, self.longest(), generator),)
 
     def calibration(self, count: int) -> Sequence[Any]:
         data = self._state["cfg"].get("dataset") or {}
@@ -199,8 +199,8 @@ class FairseqTrained:
 
     def logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
         targets = batch["target"]
-        counted = targets.ne(self.task.target_dictionary.pad())
-        return model(**batch["net_input"])[0][counted], targets[counted]
+        mask = targets.ne(self.task.target_dictionary.pad())
+        return model(**batch["net_input"])[0][mask], targets[mask]
 
     def distance(self, model: nn.Module, teacher: nn.Module, batch: Any) -> None:
         return None
@@ -208,7 +208,7 @@ class FairseqTrained:
     def agreement(self, model: nn.Module, batches: Sequence[Any]) -> None:
         return None
 
-    def counted(self, batch: Any) -> dict[str, Tensor]:
+    def token_masks(self, batch: Any) -> dict[str, Tensor]:
         padding = self.task.source_dictionary.pad()
         return {
             side: batch["net_input"][name].ne(padding) for side, name in zip(self.family.sides, self.reads, strict=True)
@@ -236,8 +236,8 @@ class FairseqTrained:
         )
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        longest = min(int(options_of(self.task).tokens_per_sample), int(self.longest()))
-        return OnePassWorkload(model, [torch.full((batch, longest), FIRST_WORD)], self._device)
+        length = min(int(options_of(self.task).tokens_per_sample), int(self.longest()))
+        return OnePassWorkload(model, [torch.full((batch, length), FIRST_WORD)], self._device)
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
         net: Any = model.net
@@ -246,12 +246,14 @@ class FairseqTrained:
         write_subnet(state, net.static_state(architecture), architecture, path)
         return sum(parameter.numel() for parameter in net.parameters())
 
-    def _random_tokens(self, dictionary: Any, longest: int, stream: torch.Generator, left_pad: bool = False) -> Tensor:
-        longest = min(_LENGTHS[0], longest)
-        tokens = torch.randint(dictionary.nspecial, len(dictionary), (len(_LENGTHS), longest), generator=stream)
+    def _random_tokens(
+        self, dictionary: Any, max_length: int, generator: torch.Generator, left_pad: bool = False
+    ) -> Tensor:
+        max_length = min(_LENGTHS[0], max_length)
+        tokens = torch.randint(dictionary.nspecial, len(dictionary), (len(_LENGTHS), max_length), generator=generator)
         for row, length in zip(tokens, _LENGTHS, strict=True):
-            missing = max(0, longest - length)
-            row[slice(missing) if left_pad else slice(longest - missing, None)] = dictionary.pad()
+            padding = max(0, max_length - length)
+            row[slice(padding) if left_pad else slice(max_length - padding, None)] = dictionary.pad()
         return tokens.to(self._device)
 
 
@@ -260,7 +262,7 @@ class TrainedTranslation(FairseqTrained):
 
     form = TRANSLATION_ELASTIC
     network = TranslationNet
-    mapped = staticmethod(translation_state)
+    convert_weights = staticmethod(translation_state)
     family = TRANSLATION
     reads = ("src_tokens", "prev_output_tokens")
 
@@ -297,11 +299,11 @@ class TrainedTranslation(FairseqTrained):
         return super()._config()
 
     def _tokens(self) -> tuple[Tensor, ...]:
-        stream = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(0)
         source = self._random_tokens(
-            self.task.source_dictionary, self._args.max_source_positions, stream, left_pad=True
+            self.task.source_dictionary, self._args.max_source_positions, generator, left_pad=True
         )
-        return source, self._random_tokens(self.task.target_dictionary, self._args.max_target_positions, stream)
+        return source, self._random_tokens(self.task.target_dictionary, self._args.max_target_positions, generator)
 
     def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
         source, target = tokens
@@ -309,10 +311,10 @@ class TrainedTranslation(FairseqTrained):
         return [(net(subnet, source, target), self._model(source, lengths, target)[0])]
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        return _Translating(model, self.task, batch, self._device)
+        return _TranslationWorkload(model, self.task, batch, self._device)
 
 
-class _Translating:
+class _TranslationWorkload:
     """Workload that translates sentences of the median length of the training data."""
 
     def __init__(self, model: Any, task: Any, batch: int, device: str) -> None:
@@ -345,7 +347,7 @@ class TrainedLanguage(FairseqTrained):
 
     form = LANGUAGE_ELASTIC
     network = LanguageNet
-    mapped = staticmethod(language_state)
+    convert_weights = staticmethod(language_state)
     family = LANGUAGE
 
     def __init__(self, path: Path, state: dict[str, Any], request: Request) -> None:
@@ -375,7 +377,7 @@ class TrainedMaskedLM(FairseqTrained):
 
     form = MASKED_LM_ELASTIC
     network = MaskedLMNet
-    mapped = staticmethod(masked_lm_state)
+    convert_weights = staticmethod(masked_lm_state)
     family = MASKED_LM
 
     def __init__(self, path: Path, state: dict[str, Any], request: Request) -> None:

@@ -23,7 +23,7 @@ def translation_exportable(model: TranslationModel, task: Any, architecture: Arc
         **translation_info(*parts),
         "architecture": architecture.to_dict(),
         "languages": languages,
-        "tokens": _special(dictionaries["target"]),
+        "tokens": _special_tokens(dictionaries["target"]),
         "padding": {"source": "left" if task.cfg.left_pad_source else "right"},
         "dictionaries": files,
         "dictionary_first_index": dictionaries["target"].nspecial,
@@ -38,7 +38,7 @@ def language_exportable(model: Any, task: Any, architecture: Architecture) -> Ex
     info = {
         **language_info(*parts),
         "architecture": architecture.to_dict(),
-        "tokens": _special(dictionary),
+        "tokens": _special_tokens(dictionary),
         "starts_with": dictionary.bos() if getattr(task.args, "add_bos_token", False) else dictionary.eos(),
         "dictionary": "dict.txt",
         "dictionary_first_index": dictionary.nspecial,
@@ -55,13 +55,13 @@ def _text(dictionary: Any) -> str:
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
     """Return ``part`` (encoder with the head of its task), and the information needed for inference."""
     dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
-    (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
+    (max_length,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {
         "kind": "sentence_prediction" if classify else "masked_lm",
         "architecture": architecture.to_dict(),
         "vocabulary": len(dictionary),
-        "limits": {"tokens": longest},
-        "tokens": {**_special(dictionary), "mask": dictionary.index("<mask>")},
+        "limits": {"tokens": max_length},
+        "tokens": {**_special_tokens(dictionary), "mask": dictionary.index("<mask>")},
         "padding": "right: the first token tells the class" if classify else "any side; its outputs mean nothing",
         "starts_with": task.cfg.init_token if classify else dictionary.bos(),
         "ends_with": dictionary.eos(),
@@ -74,5 +74,5 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
     return Exportable((part,), info, {"dict.txt": _text(dictionary)})
 
 
-def _special(dictionary: Any) -> dict[str, int]:
+def _special_tokens(dictionary: Any) -> dict[str, int]:
     return {"bos": dictionary.bos(), "pad": dictionary.pad(), "eos": dictionary.eos(), "unk": dictionary.unk()}

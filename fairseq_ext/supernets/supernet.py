@@ -53,7 +53,7 @@ class FairseqSupernet(TrainingSupernet):
         precision: precision of evaluations.
     """
 
-    counted: ClassVar[str] = "ntokens"
+    count_key: ClassVar[str] = "ntokens"
     """Key of the number of predictions in a batch."""
     _bleu = False
 
@@ -86,19 +86,21 @@ class FairseqSupernet(TrainingSupernet):
         if self._batches is None:
             dataset = split_of(self.fairseq_task, self._subset)
             if dataset is None:
-                where = options_of(self.fairseq_task).data
-                raise DataError(f"{where} has no split {self._subset!r}; give another --valid-subset or --data")
+                folder = options_of(self.fairseq_task).data
+                raise DataError(f"{folder} has no split {self._subset!r}; give another --valid-subset or --data")
             with data_utils.numpy_seed(0):  # sequences of equal length come in random order
                 indices = dataset.ordered_indices()
             if self._sentences is not None and self._sentences < len(indices):
-                chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
-                indices = np.asarray(indices)[np.sort(chosen)]
-            longest = self.model.max_positions()
-            indices = self.fairseq_task.filter_indices_by_size(indices, dataset, longest, ignore_invalid_inputs=True)
-            most_tokens = max(_TOKENS, int(np.max(longest)))
-            cut = dataset.batch_by_size(indices, max_tokens=most_tokens) if len(indices) else []
-            batches = [self._prepared(dataset.collater([dataset[int(index)] for index in batch])) for batch in cut]
-            self._batches = [batch for batch in batches if batch[self.counted]]
+                selected = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
+                indices = np.asarray(indices)[np.sort(selected)]
+            max_length = self.model.max_positions()
+            indices = self.fairseq_task.filter_indices_by_size(indices, dataset, max_length, ignore_invalid_inputs=True)
+            max_tokens = max(_TOKENS, int(np.max(max_length)))
+            groups = dataset.batch_by_size(indices, max_tokens=max_tokens) if len(indices) else []
+            batches = [
+                self._prepare_batch(dataset.collater([dataset[int(index)] for index in batch])) for batch in groups
+            ]
+            self._batches = [batch for batch in batches if batch[self.count_key]]
             if not self._batches:
                 raise DataError(
                     f"split {self._subset!r} is empty, or all of its sentences are too long for this network; give"
@@ -106,7 +108,7 @@ class FairseqSupernet(TrainingSupernet):
                 )
         return self._batches
 
-    def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _prepare_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         return on_device(batch, self.device)  # type: ignore[no-any-return]
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class FairseqSupernet(TrainingSupernet):
         ):
             for index, batch in enumerate(batches, start=1):
                 sums.append(torch.stack(self._sums(batch)))
-                count += batch[self.counted]
+                count += batch[self.count_key]
                 if report is not None:
                     report(index / len(batches), self._means(sums, count))
         return self._means(sums, count)
@@ -205,7 +207,7 @@ class MaskedLMSupernet(FairseqSupernet):
     All subnets predict the same masked tokens.
     """
 
-    counted = "count"
+    count_key = "count"
     maximised: ClassVar = ("accuracy",)
 
     def __init__(self, path: Path, *args: Any, **options: Any) -> None:
@@ -222,16 +224,16 @@ class MaskedLMSupernet(FairseqSupernet):
         classes = int(self.fairseq_task.cfg.num_classes) if self.head else 0
         return {"kind": kind_of(self.space).name, "vocab": len(self.fairseq_task.source_dictionary), "classes": classes}
 
-    def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _prepare_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         return plain_batch(batch, self.fairseq_task.source_dictionary.pad(), self.device)
 
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
         return batch_loss(self.model.net, self.model.active_subnet(), batch, self.head)
 
-    def _metrics(self, loss: float, right: float) -> dict[str, float]:
+    def _metrics(self, loss: float, accuracy: float) -> dict[str, float]:
         if self._regression:
             return {"loss": loss}
-        return {"loss": loss / _BITS, **({"accuracy": right} if self.head else {})}
+        return {"loss": loss / _BITS, **({"accuracy": accuracy} if self.head else {})}
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
         dictionary = self.fairseq_task.source_dictionary
@@ -268,16 +270,16 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, dictionary = options_of(task), task.target_dictionary
-    joined = getattr(options, "eval_bleu_remove_bpe", None) or _subwords(dictionary.symbols)
+    subwords = getattr(options, "eval_bleu_remove_bpe", None) or _subwords(dictionary.symbols)
     detok = getattr(options, "eval_bleu_detok", "space") or "space"
     arguments = json.loads(getattr(options, "eval_bleu_detok_args", None) or "{}")
     tokenizer = encoders.build_tokenizer(Namespace(tokenizer=detok, **arguments))
-    tokenised = getattr(options, "eval_tokenized_bleu", False) or (detok == "space" and joined != "sentencepiece")
+    tokenised = getattr(options, "eval_tokenized_bleu", False) or (detok == "space" and subwords != "sentencepiece")
     search = {"beam": _BEAM, **json.loads(getattr(options, "eval_bleu_args", None) or "{}")}
     generator = task.build_generator([model], Namespace(**search))
 
     def text(tokens: Tensor, unknown: str) -> str:
-        sentence = dictionary.string(tokens.int().cpu(), joined, unk_string=unknown)
+        sentence = dictionary.string(tokens.int().cpu(), subwords, unk_string=unknown)
         return str(tokenizer.decode(sentence)) if tokenizer is not None else str(sentence)
 
     translations, references = [], []

@@ -29,14 +29,14 @@ from nas_core.supernet.host import Supernet
 
 SETTINGS = "settings.pt"
 LAST = "checkpoint_last.pt"
-_OF_THE_STUDY = (
+_STUDY_OPTIONS = (
     "data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch", "subnet", "subnet_json",
     "search_space", "search_space_json",
 )  # fmt: skip
-_OF_A_SUPERNET = ("architecture_draw", "extremes", *TASK_OPTIONS)
+_SUPERNET_OPTIONS = ("architecture_draw", "extremes", *TASK_OPTIONS)
 _DECAY = "total_num_update"
 """Option with the length of the schedule ``polynomial_decay``."""
-_FRESH = {
+_RUN_OPTIONS = {
     "restore_file": LAST,
     "finetune_from_model": None,
     "no_epoch_checkpoints": True,
@@ -67,23 +67,23 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str]) -> DictCon
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]
     names = sorted({name for group in options for name in group if not name.startswith("_")})
-    fixed = {*_OF_THE_STUDY, *groups, *_OF_A_SUPERNET}
-    typed = {}
+    fixed = {*_STUDY_OPTIONS, *groups, *_SUPERNET_OPTIONS}
+    parsed = {}
     for name, text in changes.items():
         if name in fixed or name.startswith(("mos", "distributed_")):
             raise ConfigError(
                 f"setting {name} cannot be changed, since the study or the supernet sets it; leave it out"
             )
         check_choice("setting of fairseq-train", name, names)
-        typed[name] = _typed(name, text, [group[name] for group in options if name in group])
-    if typed.get("max_update") and _DECAY not in typed:
-        typed[_DECAY] = typed["max_update"]
+        parsed[name] = _parse_value(name, text, [group[name] for group in options if name in group])
+    if parsed.get("max_update") and _DECAY not in parsed:
+        parsed[_DECAY] = parsed["max_update"]
     if "update_freq" not in changes:  # one process reads as many batches for an update as all of the supernet's
         processes = options_in(groups.get("distributed_training")).get("distributed_world_size") or 1
         frequencies = options_in(groups.get("optimization")).get("update_freq") or [1]
-        typed["update_freq"] = [frequency * processes for frequency in frequencies]
+        parsed["update_freq"] = [frequency * processes for frequency in frequencies]
     for group in options:
-        for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed}.items():
+        for name, value in {**_RUN_OPTIONS, "data": data, "save_dir": str(folder), **parsed}.items():
             if name in group:
                 group[name] = value
         if Path(str(group.get("user_dir"))).name == __package__.partition(".")[0]:
@@ -91,7 +91,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str]) -> DictCon
     return config_of(groups)  # type: ignore[no-any-return]
 
 
-def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
+def _parse_value(name: str, text: str, current: Sequence[Any]) -> Any:
     """Convert a YAML value to the type of the current values (list, string or number)."""
     example = next((value for value in current if value is not None), None)
     if isinstance(example, str):

@@ -69,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = [argument for argument in arguments[:end] if argument != "--debug"]
+    remaining = [argument for argument in arguments[:end] if argument != "--debug"]
     with sigterm_as_exit():
-        return _run(kept + arguments[end:], debug=len(kept) < end)
+        return _run(remaining + arguments[end:], debug=len(remaining) < end)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -87,8 +87,8 @@ def _run(arguments: list[str], debug: bool) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the free space", debug)
+        location = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{location}{error.strerror or error}; check the path, its permissions and the free space", debug)
     return 0
 
 

@@ -56,10 +56,10 @@ def command(
         )
     opened = [open_supernet(path, **settings, device=device) for path in supernet]
     space = opened[0].space
-    for path, further in zip(supernet, opened, strict=True):
-        if further.space != space:
+    for path, member in zip(supernet, opened, strict=True):
+        if member.space != space:
             raise ConfigError(
-                f"{path} has search space {further.space.name!r}, but {supernet[0]} has {space.name!r}; give supernets"
+                f"{path} has search space {member.space.name!r}, but {supernet[0]} has {space.name!r}; give supernets"
                 " of the same space"
             )
     results = read_trained(trained, space, metric, test_set)
@@ -67,7 +67,7 @@ def command(
     calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
     calibration.require_enough(len(results.architectures))  # before anything is evaluated
     metrics = [
-        [inherited_value(one.evaluate(network), inherited) for one in opened] for network in results.architectures
+        [inherited_value(member.evaluate(network), inherited) for member in opened] for network in results.architectures
     ]
     calibration.fit(results.architectures, metrics, results.standalone)
     save_calibration(calibration, out)
@@ -77,7 +77,7 @@ def command(
 def _summary(calibration: Calibration) -> list[str]:
     direction = "larger" if calibration.larger else "smaller"
     lines = [f"{len(calibration.trained)} trained networks, {direction} {calibration.metric} is better"]
-    if len(calibration.trained) > calibration.fewest:
+    if len(calibration.trained) > calibration.min_networks:
         quality = calibration.quality()
         lines.append(
             f"leave-one-out: mean error {quality.error:.4g}, Kendall's tau {quality.tau:.2f} (inherited"

@@ -36,21 +36,21 @@ def command(
     share, latency_ms = parse_limit(limit)
     config = CompressConfig(**settings)
     trained = open_trained(checkpoint, data=data, calibration_batches=config.calibration_batches, device=config.device)
-    done = compress(trained, out, share=share, latency_ms=latency_ms, config=config, log=typer.echo)
+    result = compress(trained, out, share=share, latency_ms=latency_ms, config=config, log=typer.echo)
     metric = trained.metric
     columns = [
         Column("name", "network"), Column("latency_ms", "latency (ms)", ".3g"), Column("share", "relative", ".2f"),
         Column("loss", "loss", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
     ]  # fmt: skip
-    typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in done.rows]).text())
-    if done.dropped and len(done.rows) < 3:
+    typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in result.rows]).text())
+    if result.dropped and len(result.rows) < 3:
         typer.echo("the layer-dropping baseline is the best network within the limit")
-    elif done.dropped:
+    elif result.dropped:
         typer.echo(
-            f"both after {done.rows[1].updates} updates, on the selection samples: {metric}"
-            f" {done.compared[metric]:.2f} % and {done.dropped[metric]:.2f} % {done.rows[1].name}"
+            f"both after {result.rows[1].updates} updates, on the selection samples: {metric}"
+            f" {result.compared[metric]:.2f} % and {result.dropped[metric]:.2f} % {result.rows[1].name}"
         )
-    typer.echo(f"{out}: architecture {done.architecture.key}, {done.parameters / 1e6:.2f} M parameters")
+    typer.echo(f"{out}: architecture {result.architecture.key}, {result.parameters / 1e6:.2f} M parameters")
 
 
 def parse_limit(text: str) -> tuple[float | None, float | None]:

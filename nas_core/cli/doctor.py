@@ -154,11 +154,11 @@ def installed_version(*distributions: str) -> str | None:
 def unmet_requirements(package: str) -> list[str]:
     """Return a line for each unmet requirement of a package such as ``nas-ext[timm]`` and its direct dependencies."""
     outer = Requirement(package)
-    direct = list(_requirements(outer))
+    requirements = list(_requirements(outer))
     unmet = []
     for name, requirement in [
-        *((outer.name, requirement) for requirement in direct),
-        *((dependency.name, inner) for dependency in direct for inner in _requirements(dependency)),
+        *((outer.name, requirement) for requirement in requirements),
+        *((dependency.name, inner) for dependency in requirements for inner in _requirements(dependency)),
     ]:
         version = installed_version(requirement.name)
         if version is not None and not requirement.specifier.contains(version, prereleases=True):
@@ -210,20 +210,22 @@ def plug_in_rows(imports: bool) -> Iterator[tuple[str, str]]:
 
 def probe(function: str, *arguments: str) -> tuple[Any, list[str]]:
     """Call a function of this module in a new interpreter; return its result (None on failure) and its errors."""
-    code = f"from nas_core.cli.doctor import answer; answer({function!r}, {arguments!r})"
+    code = f"from nas_core.cli.doctor import print_result; print_result({function!r}, {arguments!r})"
     command = [sys.executable, "-P", "-c", code]
     try:
-        done = subprocess.run(command, env=python_environment(), capture_output=True, timeout=_TIMEOUT_S, check=False)
+        completed = subprocess.run(
+            command, env=python_environment(), capture_output=True, timeout=_TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return None, [f"its import did not end within {_TIMEOUT_S} s"]
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
+    for line in completed.stdout.decode("utf-8", "replace").splitlines():
         if line.startswith(_MARK):
             result, errors = json.loads(line.removeprefix(_MARK))
             return result, errors
-    return None, [f"its import ended the interpreter (exit code {done.returncode})"]
+    return None, [f"its import ended the interpreter (exit code {completed.returncode})"]
 
 
-def answer(function: str, arguments: tuple[str, ...]) -> None:
+def print_result(function: str, arguments: tuple[str, ...]) -> None:
     result, errors = None, []
     try:
         result = globals()[function](*arguments)
@@ -246,8 +248,8 @@ def check_plug_in(group: str, name: str, target: str) -> None:
     check_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
     if isinstance(member, Adapter):
-        parts = [member.host, member.commands, member.network_families, member.space_format]
-        for part in filter(None, [*parts, *member.quickstarts.values()]):
+        targets = [member.host, member.commands, member.network_families, member.space_format]
+        for part in filter(None, [*targets, *member.quickstarts.values()]):
             import_object(f"part of {name!r}", part)
 
 

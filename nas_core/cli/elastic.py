@@ -69,17 +69,17 @@ def command(
     from nas_core.supernet.elastic.space_spec import check_kinds
     from nas_core.supernet.host import open_trained
 
-    by = importance or ("activation" if calibration_batches else "weight")
+    criterion = importance or ("activation" if calibration_batches else "weight")
     kinds = tuple(kind.strip() for kind in attention.split(",") if kind.strip())
     check_kinds(kinds, space)
     fit_steps = FitConfig().steps if fit is None else fit
-    check_settings(by, calibration_batches, fit_steps if len(kinds) > 1 else 0)
+    check_settings(criterion, calibration_batches, fit_steps if len(kinds) > 1 else 0)
     if space_out and real_path(space_out) == real_path(out):
         raise ConfigError(f"--out and --space-out are both {out}; give different files")
     check_output(out, "--out")
     if space_out:
         check_output(space_out, "--space-out")
-    start = time.perf_counter()
+    start_time = time.perf_counter()
     options = {} if uniform is None else {"uniform": uniform}
     trained = open_trained(
         checkpoint,
@@ -90,8 +90,10 @@ def command(
         device=device,
         **options,
     )
-    done = convert(trained, out, importance_by=by, calibration_batches=calibration_batches, fit_steps=fit_steps)
-    seconds = time.perf_counter() - start
+    conversion = convert(
+        trained, out, importance_by=criterion, calibration_batches=calibration_batches, fit_steps=fit_steps
+    )
+    seconds = time.perf_counter() - start_time
     if space_out:
         save_space(trained.space, space_out)
     result, kind = trained.space, kind_of(trained.space)
@@ -99,20 +101,22 @@ def command(
     count = result.cardinality()
     size = str(count) if count < 10**6 else f"10^{math.log10(count):.1f}"
     typer.echo(f"{out}: {size} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
-    if done.sorted_axes:
-        batches = f" on {done.batches} batches" * bool(done.batches)
-        typer.echo(f"{done.sorted_axes} dimensions (heads, hidden units, channels) sorted by {by}{batches}")
-    for fitted in done.fitted:
+    if conversion.sorted_axes:
+        batches = f" on {conversion.batches} batches" * bool(conversion.batches)
+        typer.echo(
+            f"{conversion.sorted_axes} dimensions (heads, hidden units, channels) sorted by {criterion}{batches}"
+        )
+    for fitted in conversion.fitted:
         typer.echo(
             f"{fitted.gene} of layer {fitted.layer + 1}, {fitted.kind}: relative squared error {fitted.after:.1%} after"
             f" fitting, {fitted.before:.1%} with copied weights"
         )
-    for side, order in done.layer_order.items():
-        fewest = min(result.choice(f"{side}.layers" if side else "layers").options[0])
-        left_out = ", ".join(str(layer + 1) for layer in reversed(order[int(fewest) :]))
-        typer.echo(f"{f'{side} ' if side else ''}layers in the order of removal: {left_out}")
+    for side, order in conversion.layer_order.items():
+        min_layers = min(result.choice(f"{side}.layers" if side else "layers").options[0])
+        removed = ", ".join(str(layer + 1) for layer in reversed(order[int(min_layers) :]))
+        typer.echo(f"{f'{side} ' if side else ''}layers in the order of removal: {removed}")
     typer.echo(
-        f"largest network: its outputs differ from the trained model's by at most {done.difference:.1e} of the largest"
-        " output"
+        f"largest network: its outputs differ from the trained model's by at most {conversion.difference:.1e} of the"
+        " largest output"
     )
     typer.echo(f"{seconds:.1f} s")

@@ -20,10 +20,10 @@ def command(
 ) -> None:
     """Export a subnet as ONNX or torch.export programs, run the files and compare the outputs with torch."""
     from nas_core.export import write_export
-    from nas_core.export.folder import check_out
+    from nas_core.export.folder import check_target
     from nas_core.supernet.host import open_exportable
 
-    check_out(out, to)
+    check_target(out, to)
     requested = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))
     model = open_exportable(checkpoint, data=data)
     architecture = model.space.validate(requested) if requested is not None else _named(model.space, arch, checkpoint)

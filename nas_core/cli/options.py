@@ -27,46 +27,46 @@ def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
 
 
 def settings_help(title: str, config_class: type[Any]) -> str:
-    lines = [f"  {option.name}: {option.described}" for option in options_of(config_class)]
+    lines = [f"  {option.name}: {option.help_text}" for option in options_of(config_class)]
     return "\n".join([f"\b\n{title}:", *(lines or ["  none"])])
 
 
 def with_options(
-    command: Callable[..., None], further: Mapping[str, Sequence[inspect.Parameter]], doc: str
+    command: Callable[..., None], option_groups: Mapping[str, Sequence[inspect.Parameter]], doc: str
 ) -> Callable[..., None]:
     """Return a command with additional options.
 
     Args:
-        further: argument of the command -> options, whose values it receives as a dictionary.
+        option_groups: argument of the command -> options, whose values it receives as a dictionary.
         doc: help text of the command.
     """
     signature = inspect.signature(command, eval_str=True)
-    plain = [parameter for parameter in signature.parameters.values() if parameter.name not in further]
+    plain = [parameter for parameter in signature.parameters.values() if parameter.name not in option_groups]
 
     @functools.wraps(command)
-    def whole(**values: Any) -> None:
+    def wrapper(**values: Any) -> None:
         mappings = {
             name: {option.name: value for option in options if (value := values.pop(option.name)) not in (None, [], ())}
-            for name, options in further.items()
+            for name, options in option_groups.items()
         }
         command(**values, **mappings)
 
-    parameters_of_all = [*plain, *(parameter for parameters in further.values() for parameter in parameters)]
-    together = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters_of_all]
-    del whole.__wrapped__  # its annotations would be read instead
-    whole.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]
-    whole.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
-    whole.__doc__ = doc
-    return whole
+    parameters_of_all = [*plain, *(parameter for parameters in option_groups.values() for parameter in parameters)]
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters_of_all]
+    del wrapper.__wrapped__  # its annotations would be read instead
+    wrapper.__signature__ = signature.replace(parameters=keyword_only)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
+    wrapper.__doc__ = doc
+    return wrapper
 
 
 def _parameter(option: Option) -> inspect.Parameter:
     kind: Any = str if option.grouped else option.kind
-    repeatable = option.many or option.grouped
-    shown: dict[str, Any] = {"metavar": "NAME=VALUE"} if option.grouped else {}
+    repeatable = option.multiple or option.grouped
+    extra: dict[str, Any] = {"metavar": "NAME=VALUE"} if option.grouped else {}
     annotation = Annotated[  # type: ignore[valid-type]
         list[kind] | None if repeatable else kind | None,
-        typer.Option(help=f"{option.described.rstrip('.')}.", **shown),
+        typer.Option(help=f"{option.help_text.rstrip('.')}.", **extra),
     ]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
@@ -79,19 +79,19 @@ def workload_help() -> str:
 
 
 def workload_config(
-    kind: ModelKind, typed: Sequence[str], task: Mapping[str, Any] | None = None, data: Path | None = None
+    kind: ModelKind, pairs: Sequence[str], task: Mapping[str, Any] | None = None, data: Path | None = None
 ) -> Any:
     """Return the input sizes for which a network is measured.
 
     Args:
-        typed: ``NAME=VALUE`` pairs; ``vocab`` sets both vocabularies of translation.
+        pairs: ``NAME=VALUE`` pairs; ``vocab`` sets both vocabularies of translation.
         task: default sizes, see :attr:`nas_core.supernet.host.Supernet.task`.
         data: folder of dictionaries that determine the vocabulary sizes.
 
     Raises:
         ConfigError: a setting is unknown, or both ``data`` and vocabulary sizes are given.
     """
-    settings = read_pairs("workload", typed)
+    settings = read_pairs("workload", pairs)
     names = [option.name for option in options_of(kind.workload_config)]
     description = f"setting of the workload of {kind.name} networks"
     if data is not None:

@@ -75,7 +75,7 @@ def train(
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
-        seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
+        seconds = _fit(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
         quality = _quality(predictor, records.take(held_out))
         predictor.info |= {"reader": reader, "target": target, "held_out": quality}
         predictor.save(out)
@@ -116,8 +116,8 @@ def predict(
     typer.echo(Table([*columns, Column("std", "std", ".2g")], rows).without_empty_columns().text())
 
 
-def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> float:
-    start = time.perf_counter()
+def _fit(predictor: AccuracyModel, records: Records, unfinished: Path) -> float:
+    start_time = time.perf_counter()
     try:
         predictor.fit(records.graphs, records.targets, progress=True, checkpoint=unfinished)
     except KeyboardInterrupt:
@@ -125,7 +125,7 @@ def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> flo
         state = "resumes from the last half minute" if saved else "starts again: nothing was saved yet"
         typer.echo(f"interrupted; the same command {state}", err=True)
         raise
-    return time.perf_counter() - start
+    return time.perf_counter() - start_time
 
 
 def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:

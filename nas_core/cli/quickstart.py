@@ -21,18 +21,18 @@ def command(
     """Write a folder with a small example: data, a README and a script that takes minutes."""
     if not name:
         typer.echo("nas-ext quickstart NAME [FOLDER] writes one of these, each with a script that runs it:")
-        for listed in QUICKSTARTS.names():
-            first, *rest = _described(listed)
-            typer.echo("\n".join([f"\n  {listed:<12} {first}", *(f"  {'':<12} {line}" for line in rest)]))
+        for quickstart_name in QUICKSTARTS.names():
+            first, *lines = _first_lines(quickstart_name)
+            typer.echo("\n".join([f"\n  {quickstart_name:<12} {first}", *(f"  {'':<12} {line}" for line in lines)]))
         return
     quickstart = QUICKSTARTS.get(name)
     target = folder or Path(f"quickstart-{name}")
     written = quickstart.write(target, force)
-    typer.echo(f"{target}: {', '.join(_shown(written, target))}")
+    typer.echo(f"{target}: {', '.join(_describe_files(written, target))}")
     typer.echo(f"next: cd {target} && {quickstart.command}    # {_minutes(quickstart)}; see README.md")
 
 
-def _described(name: str) -> list[str]:
+def _first_lines(name: str) -> list[str]:
     lines = []
     try:
         quickstart = QUICKSTARTS.get(name)
@@ -48,8 +48,8 @@ def _minutes(quickstart: Quickstart) -> str:
     return f"about {quickstart.minutes:g} minute{'s' if quickstart.minutes > 1 else ''}"
 
 
-def _shown(written: list[Path], target: Path) -> list[str]:
+def _describe_files(written: list[Path], target: Path) -> list[str]:
     tops = [path.relative_to(target).parts for path in written]
-    folders = dict.fromkeys(parts[0] for parts in tops if len(parts) > 1)
-    counted = [f"{name}/ ({sum(parts[0] == name for parts in tops)} files)" for name in folders]
-    return [parts[0] for parts in tops if len(parts) == 1] + counted
+    folders = dict.fromkeys(path_parts[0] for path_parts in tops if len(path_parts) > 1)
+    counts = [f"{name}/ ({sum(path_parts[0] == name for path_parts in tops)} files)" for name in folders]
+    return [path_parts[0] for path_parts in tops if len(path_parts) == 1] + counts

@@ -41,13 +41,13 @@ def _search(
     _report(settings, result)
 
 
-def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
+def _settings(config: Path | None, options: Mapping[str, Any]) -> SearchSettings:
     settings = read_yaml(config) if config else {}
     if not isinstance(settings, dict):
         kind = type(settings).__name__
         raise ConfigError(f"{config} contains a {kind}; expected options by name, such as strategy: random")
     groups = [option.name for option in options_of(SearchSettings) if option.grouped]
-    for name, value in typed.items():
+    for name, value in options.items():
         value = read_pairs(name, value) if name in groups else value
         nested = isinstance(value, dict) and isinstance(settings.get(name), dict)
         settings[name] = {**settings[name], **value} if nested else value
@@ -70,9 +70,9 @@ def _report(settings: SearchSettings, result: SearchResult) -> None:
 def make_command() -> Callable[..., None]:
     """Return the command, whose help lists the options of all strategies."""
     doc = "Search for subnets of a supernet within limits; the same command resumes an interrupted search."
-    listed = [
+    sections = [
         settings_help(f"Strategy {name}, {strategy.purpose}; --set NAME=VALUE", strategy.config_class)
         for name, strategy in STRATEGIES.items()
     ]
     jobs = settings_help("Jobs of submitit; --job NAME=VALUE, such as slurm.constraint=a100", JobsConfig)
-    return with_options(_search, {"options": parameters_of(SearchSettings)}, "\n\n".join([doc, *listed, jobs]))
+    return with_options(_search, {"options": parameters_of(SearchSettings)}, "\n\n".join([doc, *sections, jobs]))

@@ -103,8 +103,8 @@ def show_command(
     count = space.cardinality()
     typer.echo(f"{space.name}: {count:,} architectures (10^{math.log10(count):.1f})")
     for choice in space.choices:
-        same = all(row == choice.options[0] for row in choice.options)
-        options = str(list(choice.options[0])) if same else " / ".join(str(list(row)) for row in choice.options)
+        equal_layers = all(row == choice.options[0] for row in choice.options)
+        options = str(list(choice.options[0])) if equal_layers else " / ".join(str(list(row)) for row in choice.options)
         repeated = f"  for each of {choice.per}" if choice.per else ""
         typer.echo(f"  {choice.name:26} {options}{repeated}")
     for gene, value in space.fixed.items():

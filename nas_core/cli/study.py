@@ -62,12 +62,12 @@ def _study(
 
 def make_command() -> Callable[..., None]:
     """Return the command, whose help lists all studies and their settings."""
-    listed = [
-        part
+    sections = [
+        section
         for name, study in STUDIES.items()
-        for part in (f"{name}: {study.purpose}\n\n{study.about}", settings_help(f"Settings of {name}", study.config))
+        for section in (f"{name}: {study.purpose}\n\n{study.about}", settings_help(f"Settings of {name}", study.config))
     ]
-    return with_options(_study, {}, "\n\n".join(["Study how reliable trained supernets are.", *listed]))
+    return with_options(_study, {}, "\n\n".join(["Study how reliable trained supernets are.", *sections]))
 
 
 def _write(

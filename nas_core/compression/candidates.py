@@ -67,13 +67,15 @@ def pruned(
         if gene.endswith(PROFILES[profile]):
             multiple = multiples.get(gene)
             value = (
-                [_part(v, share, multiple) for v in value] if isinstance(value, list) else _part(value, share, multiple)
+                [_reduce_size(v, share, multiple) for v in value]
+                if isinstance(value, list)
+                else _reduce_size(value, share, multiple)
             )
         genes[gene] = value
     return Architecture(genes)
 
 
-def _part(size: int, share: float, multiple: int | None) -> int:
+def _reduce_size(size: int, share: float, multiple: int | None) -> int:
     multiple = multiple or rounding(size)
     return max(multiple, round(size * share / multiple) * multiple)
 
@@ -125,18 +127,18 @@ class Fitting:
             self.shares[architecture] = self._measure(architecture)
         return self.shares[architecture]
 
-    def widest(self, kept: Kept, profile: str) -> Architecture | None:
+    def widest(self, layers: Kept, profile: str) -> Architecture | None:
         """Return the widest :func:`pruned` architecture within the latency limit; None if there is none."""
         low, high = _STEPS // 4 - 1, _STEPS + 1
         best = None
         while high - low > 1:
-            middle = (low + high) // 2
-            architecture = pruned(self.space, kept, profile, middle / _STEPS, self.multiples)
+            steps = (low + high) // 2
+            architecture = pruned(self.space, layers, profile, steps / _STEPS, self.multiples)
             if self.share(architecture) <= self.limit:
-                low, best = middle, architecture
+                low, best = steps, architecture
             else:
-                high = middle
-            if middle == _STEPS and best is not None:
+                high = steps
+            if steps == _STEPS and best is not None:
                 break
         return best
 
@@ -147,12 +149,12 @@ class Fitting:
             sides: as for :meth:`mixed`.
         """
         for option in depths(sides):
-            kept = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
-            architecture = pruned(self.space, {side: next(iter(ways.values())) for side, ways in kept.items()})
+            rules = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
+            architecture = pruned(self.space, {side: next(iter(options.values())) for side, options in rules.items()})
             if (share := self.share(architecture)) <= self.limit:
-                names = dict.fromkeys(name for ways in kept.values() for name in ways)
-                every = {name: {side: ways[name] for side, ways in kept.items()} for name in names}
-                distinct = {tuple(layers.items()): name for name, layers in reversed(every.items())}
+                names = dict.fromkeys(name for options in rules.values() for name in options)
+                named = {name: {side: options[name] for side, options in rules.items()} for name in names}
+                distinct = {tuple(layers.items()): name for name, layers in reversed(named.items())}
                 return [Candidate(name, architecture, dict(layers), share, True) for layers, name in distinct.items()]
         return []
 
@@ -166,16 +168,16 @@ class Fitting:
         candidates: dict[tuple[object, ...], Candidate] = {}
         options = [*depths(sides)]
         for option in options[:: -(-len(options) // _DEPTHS)]:
-            ways = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
-            ways.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
+            layer_sets = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
+            layer_sets.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
             for profile in PROFILES:
-                if (architecture := self.widest(ways[0], profile)) is None:
+                if (architecture := self.widest(layer_sets[0], profile)) is None:
                     continue
-                for kept in ways:
+                for kept in layer_sets:
                     layers = ", ".join(f"{side} {len(k)} of {sides[side]}".strip() for side, k in kept.items())
                     name, share = f"{layers} layers, fewer {profile}", self.share(architecture)
                     key = architecture, tuple(kept.items())
                     candidates.setdefault(key, Candidate(name, architecture, kept, share))
-            if self.share(pruned(self.space, ways[0])) <= self.limit:
+            if self.share(pruned(self.space, layer_sets[0])) <= self.limit:
                 break  # shallower networks only lose more
         return list(candidates.values())

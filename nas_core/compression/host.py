@@ -40,7 +40,7 @@ class Compressible(Trained, Protocol):
     def agreement(self, model: nn.Module, batches: Sequence[Any]) -> dict[str, float] | None:
         """Return ``loss`` and the metric of a network without logits, compared with the trained one; else None."""
 
-    def counted(self, batch: Any) -> Mapping[str, Tensor]:
+    def token_masks(self, batch: Any) -> Mapping[str, Tensor]:
         """Return side (encoder, decoder) -> mask (B, T), True at tokens; sides without padding are absent."""
 
     def training_batches(self, batch_size: int, seed: int) -> Iterator[Any]:

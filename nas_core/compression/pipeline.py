@@ -28,7 +28,7 @@ _FIRST, _SECOND = 0.015, 0.055
 """Fractions of the updates after which the first and second round of short trainings end."""
 _SECOND_COUNT = 3
 """Number of candidates in the second round."""
-_FITTED = 0.97
+_LIMIT_SHARE = 0.97
 """Fraction of the limit that candidates may use, because measurements vary by some percent."""
 
 
@@ -126,7 +126,7 @@ class Compression:
         held_out = list(trained.held_out(config.valid_samples))
         self.calibration = trained.calibration(config.calibration_batches)
         check_difference(trained, trained.net)
-        self.choosing, self.reported = held_out[::2], held_out[1::2]
+        self.selection, self.reported = held_out[::2], held_out[1::2]
         net, largest = trained.net, trained.space.largest()
         axes = trained.form.axes(net)
         sort_axes(
@@ -141,8 +141,8 @@ class Compression:
         self.repair = Repair(trained, self.teacher, self.calibration)
         self._reference = trained.workload(trained.original, config.latency_batch)
         self.latency_ms = float(np.median(time_passes_ms(self._reference, self.timing)))
-        self._itself = 1.0
-        self._itself = self.share(trained.original, 40)  # below 1 on a busy machine
+        self._self_share = 1.0
+        self._self_share = self.share(trained.original, 40)  # below 1 on a busy machine
 
     def share(self, model: nn.Module, repeats: int = 10) -> float:
         """Return the latency of a model as a fraction of the original model's, both measured alternately."""
@@ -151,7 +151,7 @@ class Compression:
         workload = self.trained.workload(model.eval(), self.config.latency_batch)
         relative = measure(workload, self._reference, timing).relative
         model.train(training)
-        return relative / self._itself
+        return relative / self._self_share
 
     def build(self, candidate: Candidate, repaired: bool = True) -> Any:
         """Return the static network of a candidate, repaired if the settings say so."""
@@ -175,9 +175,11 @@ class Compression:
             ConfigError: no network meets the limit.
         """
         trained = self.trained
-        fitting = Fitting(trained.space, lambda a: self.share(trained.static(a)), _FITTED * limit, trained.multiples)
+        fitting = Fitting(
+            trained.space, lambda a: self.share(trained.static(a)), _LIMIT_SHARE * limit, trained.multiples
+        )
         drops = fitting.drops(self.sides)
-        order = depth_order(self.sides, lambda kept: mean_loss(self.trained, kept, self.calibration))
+        order = depth_order(self.sides, lambda layers: mean_loss(self.trained, layers, self.calibration))
         mixed = [
             c
             for c in fitting.mixed(self.sides, order)
@@ -189,7 +191,7 @@ class Compression:
                 f"no network meets the limit of {limit:.0%} of the trained network's latency; the fastest has"
                 f" {smallest:.0%}; give a higher --limit"
             )
-        losses = [evaluate(self.trained, self.build(c), self.choosing)["loss"] for c in mixed]
+        losses = [evaluate(self.trained, self.build(c), self.selection)["loss"] for c in mixed]
         ranked = [mixed[index] for index in sorted(range(len(mixed)), key=losses.__getitem__)]
         self.log(f"{len(drops)} networks by layer dropping and {len(mixed)} others within {limit:.0%} of the latency")
         return [*drops, *ranked[: max(self.config.candidates - len(drops), int(not drops))]]
@@ -206,16 +208,16 @@ class Compression:
         batches = self.trained.training_batches(self.config.batch_size, self.config.seed)
         with own_streams(self.config.seed, self.config.device):
             students = self.students(candidates, last)
-            alive = students
+            remaining = students
             for end, count in ((first, _SECOND_COUNT), (second, 1)):
-                for student in alive if end else ():
+                for student in remaining if end else ():
                     student.train(batches, end)
-                for student in alive:
-                    student.evaluations[end] = evaluate(self.trained, student.model, self.choosing)
+                for student in remaining:
+                    student.evaluations[end] = evaluate(self.trained, student.model, self.selection)
                     self.log(f"{end} updates: {self._line(student.evaluations[end])}  {student.candidate.name}")
-                alive = sorted(alive, key=lambda student: student.evaluations[student.done]["loss"])[:count]
-            alive[0].train(batches, last)
-        return alive[0], students
+                remaining = sorted(remaining, key=lambda student: student.evaluations[student.done]["loss"])[:count]
+            remaining[0].train(batches, last)
+        return remaining[0], students
 
     def _line(self, metrics: Mapping[str, float]) -> str:
         return f"loss {metrics['loss']:.3f}, {self.trained.metric} {metrics[self.trained.metric]:.2f} %"

@@ -48,7 +48,7 @@ class Recorded(NamedTuple):
     """Residual stream (N, C) after the sublayer, before the layer norm of a post-norm network."""
 
 
-class _Done(Exception):
+class _AllRecorded(Exception):
     pass
 
 
@@ -56,12 +56,12 @@ class _Streams(Taps):
     """Function mode that passes the residual stream after each sublayer to a function, and stops after the last one.
 
     Args:
-        after: function (index of the sublayer, inputs of its output layer, stream) -> stream to continue with.
+        hook: function (index of the sublayer, inputs of its output layer, stream) -> stream to continue with.
     """
 
-    def __init__(self, sublayers: Sequence[Sublayer], after: Callable[[int, Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, sublayers: Sequence[Sublayer], hook: Callable[[int, Tensor, Tensor], Tensor]) -> None:
         super().__init__({str(i): sublayer.linear.weight for i, sublayer in enumerate(sublayers)}, True, True)
-        self._after, self._waiting = after, {str(i) for i in range(len(sublayers))}
+        self._after, self._waiting = hook, {str(i) for i in range(len(sublayers))}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_function__(func, types, args, kwargs)
@@ -74,7 +74,7 @@ class _Streams(Taps):
                     self.inputs[name].clear()
                     outputs.clear()
                     if not self._waiting:
-                        raise _Done
+                        raise _AllRecorded
         return result
 
 
@@ -100,21 +100,21 @@ def record(
     recorded: list[list[Recorded]] = [[] for _ in sublayers]
     for batch in batches:
 
-        def after(index: int, inputs: Tensor, stream: Tensor, batch: Any = batch) -> Tensor:
-            recorded[index].append(_of_tokens(trained, batch, sublayers[index], inputs, stream))
-            return stream
+        def after(index: int, inputs: Tensor, residual: Tensor, batch: Any = batch) -> Tensor:
+            recorded[index].append(_mask_tokens(trained, batch, sublayers[index], inputs, residual))
+            return residual
 
         _run(trained, model, batch, sublayers, after)
     return recorded
 
 
-def _run(trained: Compressible, model: Any, batch: Any, sublayers: Sequence[Sublayer], after: Any) -> None:
-    with torch.no_grad(), suppress(_Done), _Streams(sublayers, after):
+def _run(trained: Compressible, model: Any, batch: Any, sublayers: Sequence[Sublayer], hook: Any) -> None:
+    with torch.no_grad(), suppress(_AllRecorded), _Streams(sublayers, hook):
         trained.logits(model, batch)
 
 
-def _of_tokens(trained: Compressible, batch: Any, sublayer: Sublayer, inputs: Tensor, stream: Tensor) -> Recorded:
-    mask = trained.counted(batch).get(sublayer.side)
+def _mask_tokens(trained: Compressible, batch: Any, sublayer: Sublayer, inputs: Tensor, stream: Tensor) -> Recorded:
+    mask = trained.token_masks(batch).get(sublayer.side)
     mask = torch.ones(stream.shape[:2], dtype=torch.bool, device=stream.device) if mask is None else mask
     return Recorded(inputs[mask].detach(), stream[mask].detach())
 
@@ -159,26 +159,26 @@ class Repair:
             changes.append(refit(sublayers[index].linear, recorded, self._targets[sources[index]], self._ridges))
 
         # A sublayer is refitted when the passes of all batches, one thread each, have arrived there.
-        arrived, computing = threading.Barrier(len(self._batches), refit_next), threading.Lock()
+        barrier, compute_lock = threading.Barrier(len(self._batches), refit_next), threading.Lock()
 
         def run(number: int) -> None:
             batch = self._batches[number]
 
             def after(index: int, inputs: Tensor, stream: Tensor) -> Tensor:
-                recorded[number] = _of_tokens(self._trained, batch, sublayers[index], inputs, stream)
-                computing.release()
+                recorded[number] = _mask_tokens(self._trained, batch, sublayers[index], inputs, stream)
+                compute_lock.release()
                 try:
-                    arrived.wait()
+                    barrier.wait()
                 finally:
-                    computing.acquire()
+                    compute_lock.acquire()
                 change = changes[index]
                 return stream if change is None else stream + F.linear(inputs, *change)
 
             try:
-                with computing:
+                with compute_lock:
                     _run(self._trained, model, batch, sublayers, after)
             except BaseException:
-                arrived.abort()
+                barrier.abort()
                 raise
 
         with ThreadPoolExecutor(len(self._batches)) as pool:
@@ -191,13 +191,13 @@ class Repair:
         """Return the trained network's sublayer whose residual stream a sublayer is fitted to."""
         layers = kept[sublayer.side]
         if sublayer.name == "ffn":
-            layers = replaced_until(layers, self._depths[sublayer.side])
+            layers = last_replaced(layers, self._depths[sublayer.side])
         return sublayer.side, layers[sublayer.layer], sublayer.name
 
 
-def replaced_until(kept: Sequence[int], depth: int) -> list[int]:
+def last_replaced(layers: Sequence[int], depth: int) -> list[int]:
     """Return for each kept layer the index of the last layer (of ``depth``) before the next kept one."""
-    return [following - 1 for following in (*kept[1:], depth)]
+    return [next_layer - 1 for next_layer in (*layers[1:], depth)]
 
 
 def _copy_norm(source: Any, norm: Any) -> None:
@@ -220,22 +220,22 @@ def refit(
     h = torch.cat([r.inputs for r in recorded]).double()
     y = torch.cat([t[:, : r.stream.shape[1]] - r.stream for r, t in zip(recorded, targets, strict=True)]).double()
     count = len(h) // 4
-    held_out, wanted, h, y = h[:count], y[:count], h[count:], y[count:]
+    held_out, held_out_targets, h, y = h[:count], y[:count], h[count:], y[count:]
     biased = linear.bias is not None
     means = h.mean(0) * biased, y.mean(0) * biased
-    centred = h - means[0]
-    products, right = centred.T @ centred, centred.T @ (y - means[1])
-    best, best_error = None, float(wanted.square().sum())
+    centered = h - means[0]
+    products, right = centered.T @ centered, centered.T @ (y - means[1])
+    best, best_error = None, float(held_out_targets.square().sum())
     for ridge in ridges:
         penalty = torch.full_like(means[0], ridge * float(products.diagonal().mean()) + 1e-12).diag()
         change = torch.linalg.solve(products + penalty, right).T
         shift = means[1] - change @ means[0]
-        error = float((wanted - held_out @ change.T - shift).square().sum())
+        error = float((held_out_targets - held_out @ change.T - shift).square().sum())
         if error < best_error:
             best, best_error = (change, shift), error
     if best is None:
         return None
-    change, shift = (part.to(linear.weight.dtype) for part in best)
+    change, shift = (tensor.to(linear.weight.dtype) for tensor in best)
     with torch.no_grad():
         linear.weight.add_(change)
         if biased:

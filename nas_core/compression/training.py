@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nas_core.compression.candidates import Candidate
 from nas_core.compression.host import Compressible
-from nas_core.compression.repair import layers_of, replaced_until
+from nas_core.compression.repair import last_replaced, layers_of
 from nas_core.errors import ConfigError
 from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
 
@@ -87,11 +87,11 @@ class Student:
             if loss is None:
                 loss = self._loss_of_logits(batch)
         differences = []
-        for side, kept in sides.items():
-            counted = trained.counted(batch).get(side)
-            sources = replaced_until(kept, len(layers_of(self.teacher.net, side)))
+        for side, layers in sides.items():
+            mask = trained.token_masks(batch).get(side)
+            sources = last_replaced(layers, len(layers_of(self.teacher.net, side)))
             for index, source in enumerate(sources):
-                differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], counted))
+                differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], mask))
         return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
 
     def _loss_of_logits(self, batch: Any) -> Tensor:

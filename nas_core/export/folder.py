@@ -33,7 +33,7 @@ _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.t
 
 
 @dataclass(frozen=True)
-class Written:
+class ExportResult:
     """Files of an export, their size in MB, and their differences from PyTorch."""
 
     files: tuple[str, ...]
@@ -42,7 +42,7 @@ class Written:
     """Largest difference of each part's outputs from PyTorch, divided by max(1, largest absolute output)."""
 
 
-def check_out(out: Path, to: str) -> None:
+def check_target(out: Path, to: str) -> None:
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)
     if out.exists() and not out.is_dir():
@@ -63,14 +63,14 @@ def _read_description(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_export(out: Path) -> bool:
-    listed = (_read_description(out) or {}).get("files")
-    return isinstance(listed, list) and all(
-        path.name in (DESCRIPTION, *listed) and _NAMES.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+    files = (_read_description(out) or {}).get("files")
+    return isinstance(files, list) and all(
+        path.name in (DESCRIPTION, *files) and _NAMES.fullmatch(path.name) and path.is_file() and not path.is_symlink()
         for path in out.iterdir()
     )
 
 
-def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
+def write_export(model: Exportable, out: Path, to: str = "onnx") -> ExportResult:
     """Export a model into a folder and compare the outputs of its files with PyTorch.
 
     Each part of the model becomes one file, described in ``model.json``. An earlier export is replaced at the end.
@@ -84,7 +84,7 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
         UnknownChoiceError: ``to`` is unknown.
         MissingHostError: onnx, onnxscript or onnxruntime is not installed.
     """
-    check_out(out, to)
+    check_target(out, to)
     out = real_path(out)
     lock = out.with_name(f".{out.name}.lock")
     with os_errors("write", out), file_lock(lock, f"exports into {out}", "give another folder"):
@@ -103,7 +103,7 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
             _replace(new, out)
         finally:
             shutil.rmtree(new, ignore_errors=True)
-    return Written((*files, DESCRIPTION), size / 1e6, differences)
+    return ExportResult((*files, DESCRIPTION), size / 1e6, differences)
 
 
 def _write_part(part: Part, folder: Path, to: str) -> float:
@@ -152,7 +152,7 @@ def _replace(new: Path, out: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
+def default_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
     """Return sizes for the open dimensions that ``shapes`` and ``batch`` leave unset: batch size 1, 30 tokens.
 
     Args:
@@ -171,9 +171,9 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
         elif batch is not None and dims and isinstance(dims[0], str):
             bound.add(dims[0])
     names = {dim for dims in inputs.values() for dim in dims if isinstance(dim, str)} - bound
-    return {name: min(_usual(name), largest.get(name, _usual(name))) for name in sorted(names)}
+    return {name: min(_default_size(name), largest.get(name, _default_size(name))) for name in sorted(names)}
 
 
-def _usual(name: str) -> int:
+def _default_size(name: str) -> int:
     # source_x3 joins the tokens of three encoder layers
     return 1 if name == "batch" else LENGTH * int(name.partition("_x")[2] or 1)

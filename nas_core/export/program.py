@@ -34,7 +34,7 @@ Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
 
 def trace(part: Part) -> ExportedProgram:
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
-    shapes = [{at: dims[dim] for at, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
+    shapes = [{axis: dims[dim] for axis, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
     examples = part.examples(_TRACED_SIZE)
     named = part.module.forward.__code__.co_argcount - 1  # further inputs are in *states
     packed = (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)
@@ -63,17 +63,17 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
             f"{part.name} cannot be written as ONNX ({reason_of(error)}); report this as a bug"
         ) from error
     assert model is not None
-    _tidy(model.model.graph, part)
+    _clean_graph(model.model.graph, part)
     size = sum(tensor.const_value.nbytes for tensor in model.model.graph.initializers.values() if tensor.const_value)
     model.save(str(path), external_data=size > LARGEST)
 
 
-def _tidy(graph: Any, part: Part) -> None:
+def _clean_graph(graph: Any, part: Part) -> None:
     names: dict[str, str] = {}
     for value, tensor in zip(part.inputs, graph.inputs, strict=True):
         names |= {str(old): new for old, new in zip(tensor.shape, value.shape, strict=True) if isinstance(new, str)}
 
-    def renamed(dim: Any) -> Any:
+    def rename(dim: Any) -> Any:
         if isinstance(dim, int) or dim.value is None:  # unknown ones must not become equal ones
             return dim
         return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), str(dim))
@@ -81,10 +81,10 @@ def _tidy(graph: Any, part: Part) -> None:
     graph.metadata_props.clear()
     for node in graph:
         node.metadata_props.clear()
-    for value in (*graph.inputs, *graph.initializers.values(), *(out for node in graph for out in node.outputs)):
+    for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
         value.metadata_props.clear()
         if value.shape is not None:
-            value.shape = type(value.shape)([renamed(dim) for dim in value.shape])
+            value.shape = type(value.shape)([rename(dim) for dim in value.shape])
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def check_onnx(path: Path, part: Part) -> float:
             session.run(part.output_names, {name: x.numpy() for name, x in zip(part.input_names, inputs, strict=True)})
         )
 
-    return _largest(path, part, run)
+    return _max_difference(path, part, run)
 
 
 def check_program(path: Path, part: Part) -> float:
@@ -128,24 +128,24 @@ def check_program(path: Path, part: Part) -> float:
         with torch.no_grad():
             return [x.numpy() for x in module(*inputs)]
 
-    return _largest(path, part, run)
+    return _max_difference(path, part, run)
 
 
-def _largest(path: Path, part: Part, run: Run) -> float:
+def _max_difference(path: Path, part: Part, run: Run) -> float:
     largest = 0.0
     for seed, size in enumerate(SIZES):
         inputs = part.examples(size, seed)
         with torch.no_grad():
             expected = part.module(*inputs)
         try:
-            got = run(inputs)
+            outputs = run(inputs)
         except Exception as error:
             shapes = [tuple(x.shape) for x in inputs]
             raise ExportError(
                 f"{path.name} fails on inputs of shapes {shapes} ({reason_of(error)}); report this as a bug"
             ) from error
-        for value, ours, theirs in zip(part.outputs, expected, got, strict=True):
-            difference = _difference(ours.numpy(), np.asarray(theirs))
+        for value, torch_output, file_output in zip(part.outputs, expected, outputs, strict=True):
+            difference = _difference(torch_output.numpy(), np.asarray(file_output))
             if not difference <= TOLERANCE:
                 raise ExportError(
                     f"output {value.name} of {path.name} has a relative difference of {difference:.1e} from PyTorch for"
@@ -156,11 +156,11 @@ def _largest(path: Path, part: Part, run: Run) -> float:
     return largest
 
 
-def _difference(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> float:
-    if expected.shape != got.shape or expected.dtype != got.dtype:
+def _difference(expected: np.ndarray[Any, Any], actual: np.ndarray[Any, Any]) -> float:
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return float("inf")
     if not expected.size:
         return 0.0
     if expected.dtype == bool:
-        return 0.0 if np.array_equal(expected, got) else float("inf")
-    return float(np.abs(expected - got).max() / max(1.0, float(np.abs(expected).max())))
+        return 0.0 if np.array_equal(expected, actual) else float("inf")
+    return float(np.abs(expected - actual).max() / max(1.0, float(np.abs(expected).max())))

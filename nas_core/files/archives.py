@@ -24,7 +24,7 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
 """Exceptions that the readers of an archive raise if it is damaged"""
 
 _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
-MOST_ARRAYS = 2**30  # maximum unpacked size of an .npz file in bytes
+MAX_ARRAY_BYTES = 2**30  # maximum unpacked size of an .npz file in bytes
 _PICKLE = 2**26  # maximum size of the pickle in a checkpoint in bytes, which describes the tensors without their values
 _SLACK = 2**26
 
@@ -70,14 +70,14 @@ def _is_pickle(record: zipfile.ZipInfo) -> bool:
 
 @contextlib.contextmanager
 def open_npz(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an .npz file without pickled objects, of at most :data:`MOST_ARRAYS` bytes, or twice the size of the file.
+    """Open an .npz file without pickled objects, of at most :data:`MAX_ARRAY_BYTES`, or twice the size of the file.
 
     Raises:
         One of `DAMAGED_ARCHIVE`: the file is damaged or too large.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())
-    bound = max(MOST_ARRAYS, 2 * Path(path).stat().st_size)
+    bound = max(MAX_ARRAY_BYTES, 2 * Path(path).stat().st_size)
     if declared > bound:
         raise ValueError(f"its arrays declare {declared} bytes; expected {bound} at most")
     with np.load(path, allow_pickle=False) as file:

@@ -34,10 +34,10 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
         with open(descriptor, "r+b", buffering=0) as file:
             end = _mend(file.fileno(), path)
             try:
-                rest = memoryview(line)
+                remaining = memoryview(line)
                 file.seek(end)
-                while rest:
-                    rest = rest[file.write(rest) :]
+                while remaining:
+                    remaining = remaining[file.write(remaining) :]
                 os.fsync(file.fileno())
             except OSError:
                 file.truncate(end)
@@ -80,11 +80,11 @@ def _mend(descriptor: int, path: str | Path) -> int:
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return size
-    tail, start = b"", size
-    while start > 0 and b"\n" not in tail:
-        step = min(65536, start)
-        start -= step
-        tail = os.pread(descriptor, step, start) + tail
+    tail, offset = b"", size
+    while offset > 0 and b"\n" not in tail:
+        step = min(65536, offset)
+        offset -= step
+        tail = os.pread(descriptor, step, offset) + tail
     tail = tail.rpartition(b"\n")[2]
     try:
         _record(tail)

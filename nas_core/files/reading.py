@@ -16,8 +16,8 @@ import yaml
 
 from nas_core.errors import DataError, NasExtError
 
-MOST_BYTES = 2**30  # maximum size in bytes of a file that is read into memory
-MOST_TEXT = 2**24  # maximum size of a YAML text in bytes
+MAX_BYTES = 2**30  # maximum size in bytes of a file that is read into memory
+MAX_TEXT = 2**24  # maximum size of a YAML text in bytes
 
 
 def check_regular(path: str | Path) -> Path:
@@ -47,25 +47,27 @@ def file_digest(path: str | Path) -> str:
     try:
         if Path(path).is_dir():
             files = sorted(file for file in Path(path).iterdir() if file.is_file())
-            listed = "".join(f"{file_digest(file)} {file.name}\n" for file in files)
-            return hashlib.sha256(listed.encode()).hexdigest()
+            digests = "".join(f"{file_digest(file)} {file.name}\n" for file in files)
+            return hashlib.sha256(digests.encode()).hexdigest()
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file of at most ``most`` bytes."""
+def read_bytes(path: str | Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return the content of a file of at most ``max_bytes`` bytes."""
     try:
         with check_regular(path).open("rb") as file:
-            # A read of most + 1 bytes would allocate them all, even for a small file.
-            too_large = os.fstat(file.fileno()).st_size > most
+            # A read of max_bytes + 1 bytes would allocate them all, even for a small file.
+            too_large = os.fstat(file.fileno()).st_size > max_bytes
             content = b"" if too_large else file.read()
     except OSError as error:
         raise _unreadable(path, error) from error
     if too_large:
-        raise DataError(f"{path} is larger than {most / 2**20:g} MB, the maximum for this type of file; check its name")
+        raise DataError(
+            f"{path} is larger than {max_bytes / 2**20:g} MB, the maximum for this type of file; check its name"
+        )
     return content
 
 
@@ -92,14 +94,14 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_yaml(text: bytes | str) -> Any:
-    """Return the plain value of a YAML text of at most :data:`MOST_TEXT` bytes.
+    """Return the plain value of a YAML text of at most :data:`MAX_TEXT` bytes.
 
     Raises:
         ValueError: the text is too large, not YAML, nested too deeply, or has tags of Python objects.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
-    if len(content) > MOST_TEXT:
-        raise ValueError(f"larger than {MOST_TEXT // 1000} kB")
+    if len(content) > MAX_TEXT:
+        raise ValueError(f"larger than {MAX_TEXT // 1000} kB")
     try:
         return yaml.safe_load(content.decode("utf-8"))
     except RecursionError:

@@ -62,14 +62,14 @@ class Graph:
         nodes = whole_numbers(ops, "operation indices")
         check_structure(nodes, pairs, np.array([nodes.size]), np.array([len(pairs)]))
         tables = {"attributes": attributes, "shapes": shapes, "costs": costs}
-        parts: dict[str, Any] = {
+        values: dict[str, Any] = {
             "ops": nodes.astype(np.int16),
             "edges": pairs.astype(np.int32),
             **{n: None if x is None else checked_feature(n, x, len(nodes)) for n, x in tables.items()},
             "static": None if static is None else checked_feature("static", [static], 1)[0],
             "operations": operations,
         }
-        for name, value in parts.items():
+        for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
@@ -104,7 +104,7 @@ class Graph:
         return f"Graph({len(self)} nodes, {len(self.edges)} edges, {hashlib.sha256(self._key).hexdigest()[:10]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.to_dict(), self.operations)
+        return _unpickle, (self.to_dict(), self.operations)
 
     @property
     def adjacency(self) -> NDArray[np.bool_]:
@@ -115,12 +115,12 @@ class Graph:
 
     def permuted(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Graph:
         """Return the same network with reordered nodes. Node ``i`` of the result is node ``order[i]`` of this graph."""
-        chosen = np.asarray(order)
+        indices = np.asarray(order)
         features = {name: getattr(self, name) for name in ("attributes", "shapes", "costs")}
         return Graph(
-            self.ops[chosen],
-            np.argsort(chosen)[self.edges],
-            **{name: None if values is None else values[chosen] for name, values in features.items()},
+            self.ops[indices],
+            np.argsort(indices)[self.edges],
+            **{name: None if values is None else values[indices] for name, values in features.items()},
             static=self.static,
             operations=self.operations,
         )
@@ -141,7 +141,7 @@ class Graph:
         features = [getattr(self, name) for name in FEATURES]
         widths = [-1 if x is None else x.shape[-1] for x in features]
         head = np.array([len(self.ops), len(self.edges), *widths], np.int32)
-        return b"".join(part.tobytes() for part in (head, self.ops, self.edges, *features) if part is not None)
+        return b"".join(array.tobytes() for array in (head, self.ops, self.edges, *features) if array is not None)
 
 
 def check_structure(
@@ -155,9 +155,9 @@ def check_structure(
         )
     if ops.min(initial=0) < 0 or ops.max(initial=0) > np.iinfo(np.int16).max:
         raise GraphError(f"operation indices are from {ops.min()} to {ops.max()}; expected 0 to 32767")
-    wrong = (edges < 0) | (edges >= np.repeat(sizes, edge_counts)[:, None])
-    if wrong.any():
-        raise GraphError(f"an edge refers to node {edges[wrong][0]}, which is not in its graph")
+    invalid = (edges < 0) | (edges >= np.repeat(sizes, edge_counts)[:, None])
+    if invalid.any():
+        raise GraphError(f"an edge refers to node {edges[invalid][0]}, which is not in its graph")
     _check_acyclic(edges + np.repeat(np.cumsum(sizes) - sizes, edge_counts)[:, None], len(ops))
 
 
@@ -192,8 +192,8 @@ def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
 def operation_indices(values: Any, count: int, benchmark: str) -> NDArray[np.int64]:
     """Validate operation indices below ``count``. Error messages contain ``benchmark``."""
     indices = whole_numbers(values, "operations")
-    if len(wrong := indices[(indices < 0) | (indices >= count)]):
-        raise unknown_choice(f"operation index of {benchmark}", int(wrong[0]), range(count))
+    if len(invalid := indices[(indices < 0) | (indices >= count)]):
+        raise unknown_choice(f"operation index of {benchmark}", int(invalid[0]), range(count))
     return indices
 
 
@@ -222,5 +222,5 @@ def checked_feature(name: str, values: Any, rows: int) -> NDArray[np.float32]:
     return array
 
 
-def _rebuild(data: Mapping[str, Any], operations: tuple[Operation, ...] | None) -> Graph:
+def _unpickle(data: Mapping[str, Any], operations: tuple[Operation, ...] | None) -> Graph:
     return Graph(**data, operations=operations)

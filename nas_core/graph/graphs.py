@@ -85,14 +85,14 @@ class Graphs(Sequence[Graph]):
             return cls(np.zeros(0, np.int16), np.zeros((0, 2), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
         features: dict[str, Any] = {}
         for name in FEATURES:
-            parts = [getattr(graph, name) for graph in graphs]
-            widths = {None if part is None else part.shape[-1] for part in parts}
+            arrays = [getattr(graph, name) for graph in graphs]
+            widths = {None if array is None else array.shape[-1] for array in arrays}
             if len(widths) > 1:
                 raise GraphError(
                     f"graphs have {name} of widths {sorted(widths, key=str)} (None: missing); expected equal widths"
                 )
             join = np.stack if name == "static" else np.concatenate
-            features[name] = None if None in widths else join(parts)
+            features[name] = None if None in widths else join(arrays)
         return cls(
             np.concatenate([graph.ops for graph in graphs]),
             np.concatenate([graph.edges for graph in graphs]),
@@ -118,10 +118,10 @@ class Graphs(Sequence[Graph]):
             )
         count, width = nodes.shape
         sizes = np.full(count, width) if sizes is None else np.asarray(sizes)
-        where = np.argwhere(matrix)
-        edge_counts = np.bincount(where[:, 0], minlength=count)
-        present = nodes[np.arange(width) < sizes[:, None]]
-        return cls.from_arrays({"ops": present, "edges": where[:, 1:], "sizes": sizes, "edge_counts": edge_counts})
+        edges = np.argwhere(matrix)
+        edge_counts = np.bincount(edges[:, 0], minlength=count)
+        node_ops = nodes[np.arange(width) < sizes[:, None]]
+        return cls.from_arrays({"ops": node_ops, "edges": edges[:, 1:], "sizes": sizes, "edge_counts": edge_counts})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
@@ -159,14 +159,14 @@ class Graphs(Sequence[Graph]):
     def take(self, indices: ArrayLike) -> Graphs:
         """Select graphs by indices or by a boolean mask ``(G,)``."""
         positions = np.asarray(indices)
-        chosen = np.arange(len(self))[positions if positions.size else positions.astype(np.int64)]
-        nodes, edges = spans(self._first_node, chosen), spans(self._first_edge, chosen)
+        selected = np.arange(len(self))[positions if positions.size else positions.astype(np.int64)]
+        nodes, edges = spans(self._first_node, selected), spans(self._first_edge, selected)
         return Graphs(
             self.ops[nodes],
             self.edges[edges],
-            self.sizes[chosen],
-            self.edge_counts[chosen],
-            **self._features(nodes, chosen),
+            self.sizes[selected],
+            self.edge_counts[selected],
+            **self._features(nodes, selected),
             operations=self.operations,
         )
 
@@ -189,8 +189,8 @@ class Graphs(Sequence[Graph]):
         inverse = np.empty(len(self), np.int64)
         for index in range(len(self)):
             nodes = slice(self._first_node[index], self._first_node[index + 1])
-            parts = (self.ops[nodes], self._edges(index), *self._features(nodes, index).values())
-            key = tuple(part.tobytes() for part in parts if part is not None)
+            arrays = (self.ops[nodes], self._edges(index), *self._features(nodes, index).values())
+            key = tuple(array.tobytes() for array in arrays if array is not None)
             inverse[index] = first.setdefault(key, len(first))
         order = np.full(len(first), -1)
         order[inverse[::-1]] = np.arange(len(self))[::-1]
@@ -248,9 +248,9 @@ def with_operations(graphs: Graph | Graphs | Iterable[Graph], operations: Sequen
     return replace(joined, operations=tuple(table))
 
 
-def spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the joined ranges from ``first[i]`` to ``first[i + 1]`` for each chosen i."""
-    counts = first[chosen + 1] - first[chosen]
-    starts = np.repeat(first[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+def spans(first: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the joined ranges from ``first[i]`` to ``first[i + 1]`` for each i in ``indices``."""
+    counts = first[indices + 1] - first[indices]
+    starts = np.repeat(first[indices] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     positions: NDArray[np.int64] = starts + np.arange(int(counts.sum()))
     return positions

@@ -25,10 +25,10 @@ def topological(graphs: Graphs) -> Graphs:
     backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
     if not len(backward):
         return graphs
-    parts = list(graphs)
+    items = list(graphs)
     for index in backward.tolist():
-        parts[index] = parts[index].permuted(_order(parts[index].edges, len(parts[index])))
-    return Graphs.of(parts)
+        items[index] = items[index].permuted(_order(items[index].edges, len(items[index])))
+    return Graphs.of(items)
 
 
 def _order(edges: NDArray[np.int32], nodes: int) -> list[int]:
@@ -59,26 +59,26 @@ def common_ends(graphs: Graphs) -> tuple[int, int] | None:
 
     Graphs with several inputs or outputs are ignored.
     """
-    closed = ~open_ended(graphs)
+    single = ~open_ended(graphs)
     ends = [_end_nodes(graphs, side) for side in (_TARGET, _SOURCE)]
-    inputs, outputs = (np.unique(graphs.ops[nodes][closed[owners]]).tolist() for nodes, owners in ends)
+    inputs, outputs = (np.unique(graphs.ops[nodes][single[owners]]).tolist() for nodes, owners in ends)
     return (inputs[0], outputs[0]) if len(inputs) == len(outputs) == 1 else None
 
 
-def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
+def missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
     """Return a boolean mask ``(G,)`` of graphs with several inputs or outputs that lack an end of ``common``.
 
     Args:
         common: operation indices of input and output. Other ends of a graph with both are dead branches.
     """
-    lacking = open_ended(graphs)
+    open_graphs = open_ended(graphs)
     if common is None:
-        return lacking
-    has = np.ones(len(graphs), np.bool_)
+        return open_graphs
+    complete = np.ones(len(graphs), np.bool_)
     for side, operation in zip((_TARGET, _SOURCE), common, strict=True):
         nodes, owners = _end_nodes(graphs, side)
-        has &= np.isin(np.arange(len(graphs)), owners[graphs.ops[nodes] == operation])
-    return np.asarray(lacking & ~has)
+        complete &= np.isin(np.arange(len(graphs)), owners[graphs.ops[nodes] == operation])
+    return np.asarray(open_graphs & ~complete)
 
 
 def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
@@ -95,13 +95,13 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
     graph_of_node = np.repeat(np.arange(count), sizes)
     position = np.arange(len(graphs.ops)) - (np.cumsum(sizes) - sizes)[graph_of_node] + 1  # within the new graph
     inner = np.arange(len(graphs.ops)) + 1 + 2 * graph_of_node
-    behind = np.cumsum(sizes + 2) - 1
-    before = behind - sizes - 1
+    output_nodes = np.cumsum(sizes + 2) - 1
+    input_nodes = output_nodes - sizes - 1
 
-    def widened(values: NDArray[Any], ends: tuple[float, float]) -> NDArray[Any]:
-        wide = np.zeros((len(graphs.ops) + 2 * count, *values.shape[1:]), values.dtype)
-        wide[inner], wide[before], wide[behind] = values, *ends
-        return wide
+    def widen(values: NDArray[Any], ends: tuple[float, float]) -> NDArray[Any]:
+        result = np.zeros((len(graphs.ops) + 2 * count, *values.shape[1:]), values.dtype)
+        result[inner], result[input_nodes], result[output_nodes] = values, *ends
+        return result
 
     (starts, start_owners), (stops, stop_owners) = (_end_nodes(graphs, side) for side in (_TARGET, _SOURCE))
     edges = np.concatenate(
@@ -114,7 +114,7 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
     owner = np.concatenate([np.repeat(np.arange(count), graphs.edge_counts), start_owners, stop_owners])
     order = np.lexsort((edges[:, 1], edges[:, 0], owner))
     features: dict[str, Any] = {
-        name: widened(values, (0, 0))
+        name: widen(values, (0, 0))
         for name in ("attributes", "shapes", "costs")
         if (values := getattr(graphs, name)) is not None
     }
@@ -122,14 +122,14 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
         table = dict(enumerate(graphs.operations)) | dict.fromkeys((first, last), _END)
         features["operations"] = tuple(table.get(index, _END) for index in range(max(table) + 1))
     return replace(
-        graphs, ops=widened(graphs.ops, (first, last)), edges=edges[order], sizes=sizes + 2,
+        graphs, ops=widen(graphs.ops, (first, last)), edges=edges[order], sizes=sizes + 2,
         edge_counts=np.bincount(owner, minlength=count), **features,
     )  # fmt: skip
 
 
 def _end_nodes(graphs: Graphs, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     first_node = np.cumsum(graphs.sizes) - graphs.sizes
-    inside = np.zeros(len(graphs.ops), np.bool_)
-    inside[np.repeat(first_node, graphs.edge_counts) + graphs.edges[:, side]] = True
-    nodes = np.flatnonzero(~inside)
+    connected = np.zeros(len(graphs.ops), np.bool_)
+    connected[np.repeat(first_node, graphs.edge_counts) + graphs.edges[:, side]] = True
+    nodes = np.flatnonzero(~connected)
     return nodes, np.repeat(np.arange(len(graphs)), graphs.sizes)[nodes]

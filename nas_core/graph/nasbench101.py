@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, with_operations
-from nas_core.graph.pruning import compacted, on_paths
+from nas_core.graph.pruning import compact, on_paths
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
 """Names of the operation indices 0 to 4, as in NN-Former."""
@@ -36,8 +36,8 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     Raises:
         AbsentCellError: the cell has more than 7 nodes or 9 edges, or no path from input to output.
     """
-    if wrong := [name for name in ops if name not in OPERATIONS]:
-        raise unknown_choice("operation of NAS-Bench-101", wrong[0], OPERATIONS)
+    if unknown := [name for name in ops if name not in OPERATIONS]:
+        raise unknown_choice("operation of NAS-Bench-101", unknown[0], OPERATIONS)
     graph = Graph.from_adjacency(matrix, [OPERATIONS.index(name) for name in ops])
     cells = Graphs.of([graph])
     _check(cells)
@@ -47,7 +47,7 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     keep = on_paths(adjacency)
     if not keep.any():
         raise AbsentCellError("cell has no path from input to output and is not in NAS-Bench-101; skip it")
-    return _small(compacted(graph.ops[None], adjacency, keep))[0]
+    return _small(compact(graph.ops[None], adjacency, keep))[0]
 
 
 def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
@@ -68,26 +68,26 @@ def _check(graphs: Graphs) -> None:
     last = np.cumsum(graphs.sizes) - 1
     first = last - graphs.sizes + 1
     output = len(OPERATIONS) - 1
-    for kind, place in ((0, first), (output, last)):
+    for kind, nodes in ((0, first), (output, last)):
         expected = np.zeros(len(graphs.ops), np.bool_)
-        expected[place] = True
-        if len(wrong := np.flatnonzero((graphs.ops == kind) != expected)):
-            cell = int(np.searchsorted(last, wrong[0]))
+        expected[nodes] = True
+        if len(invalid := np.flatnonzero((graphs.ops == kind) != expected)):
+            cell = int(np.searchsorted(last, invalid[0]))
             names = [OPERATIONS[index] for index in graphs.ops[first[cell] : last[cell] + 1]]
             raise GraphError(
                 f"cell {cell} has operations {names}; expected exactly one 'input' first and one 'output' last"
             )
     last_node = np.repeat(graphs.sizes - 1, graphs.edge_counts)
     backward = (graphs.edges[:, 1] == 0) | (graphs.edges[:, 0] == last_node)
-    if len(wrong := np.flatnonzero(backward)):
-        cell = int(np.searchsorted(np.cumsum(graphs.edge_counts), wrong[0], side="right"))
-        edge = " -> ".join(map(str, graphs.edges[wrong[0]]))
+    if len(invalid := np.flatnonzero(backward)):
+        cell = int(np.searchsorted(np.cumsum(graphs.edge_counts), invalid[0], side="right"))
+        edge = " -> ".join(map(str, graphs.edges[invalid[0]]))
         raise GraphError(f"cell {cell} has edge {edge} into its input or out of its output; remove it")
 
 
 def _small(graphs: Graphs) -> Graphs:
-    if len(wrong := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
-        cell = int(wrong[0])
+    if len(too_large := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
+        cell = int(too_large[0])
         raise AbsentCellError(
             f"cell {cell} has {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges; expected at most {NODES}"
             f" and {EDGES} as in NAS-Bench-101, skip it or create a Graph"

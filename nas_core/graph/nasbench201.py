@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, with_operations
-from nas_core.graph.pruning import compacted, on_paths
+from nas_core.graph.pruning import compact, on_paths
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
 """Names of the operation indices 0 to 6. Graphs never contain ``none``."""
@@ -54,17 +54,17 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
         prune: see :func:`nasbench201_graph`.
     """
-    chosen = operation_indices(ops, len(CHOICES), "NAS-Bench-201")
-    if chosen.shape[1:] != (6,):
-        raise GraphError(f"operations have shape {chosen.shape}; expected (G, 6), six operations per cell")
-    kinds = np.zeros((len(chosen), 8), np.int64)
-    kinds[:, 1:7] = _KINDS[chosen]
+    indices = operation_indices(ops, len(CHOICES), "NAS-Bench-201")
+    if indices.shape[1:] != (6,):
+        raise GraphError(f"operations have shape {indices.shape}; expected (G, 6), six operations per cell")
+    kinds = np.zeros((len(indices), 8), np.int64)
+    kinds[:, 1:7] = _KINDS[indices]
     kinds[:, 7] = OPERATIONS.index("output")
-    present = kinds != OPERATIONS.index("none")
-    adjacency = _links() & present[:, :, None] & present[:, None, :]
-    keep = on_paths(adjacency) if prune else present
+    active = kinds != OPERATIONS.index("none")
+    adjacency = _links() & active[:, :, None] & active[:, None, :]
+    keep = on_paths(adjacency) if prune else active
     keep[:, [0, 7]] = True
-    return with_operations(compacted(kinds, adjacency, keep), OPERATIONS)
+    return with_operations(compact(kinds, adjacency, keep), OPERATIONS)
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:
@@ -72,8 +72,8 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
     match = _PATTERN.fullmatch(architecture.strip())
     if match is None:
         raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
-    if wrong := [name for name in match.groups() if name not in CHOICES]:
-        raise unknown_choice("operation of NAS-Bench-201", wrong[0], CHOICES)
+    if unknown := [name for name in match.groups() if name not in CHOICES]:
+        raise unknown_choice("operation of NAS-Bench-201", unknown[0], CHOICES)
     return tuple(CHOICES.index(name) for name in match.groups())
 
 
@@ -83,7 +83,7 @@ def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
 
 
 def _links() -> NDArray[np.bool_]:
-    begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
-    links: NDArray[np.bool_] = end[:, None] == begin[None, :]
+    source, target = np.array([(-1, 0), *STATES, (3, -1)]).T
+    links: NDArray[np.bool_] = target[:, None] == source[None, :]
     links[7] = False
     return links

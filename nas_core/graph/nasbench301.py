@@ -61,15 +61,15 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
     ops: list[int] = []
     edges: list[tuple[int, int]] = []
     for cell, name in enumerate(("normal", "reduction")):
-        start = _CELL * cell
+        offset = _CELL * cell
         pairs = [pair for k in range(0, 8, 2) for pair in sorted(cells[cell, k : k + 2].tolist())]
         ops += [OPERATIONS.index(f"{name}_input_{index}") for index in range(2)]
         ops += [OPERATIONS.index(CHOICES[operation]) for _, operation in pairs]
         ops.append(OPERATIONS.index(f"{name}_output"))
-        for place, (source, _) in enumerate(pairs, start + 2):
-            makers = [source] if source < 2 else [2 * source - 2, 2 * source - 1]
-            edges += [(start + maker, place) for maker in makers]
-            edges.append((place, start + _CELL - 1))
+        for node, (source, _) in enumerate(pairs, offset + 2):
+            predecessors = [source] if source < 2 else [2 * source - 2, 2 * source - 1]
+            edges += [(offset + predecessor, node) for predecessor in predecessors]
+            edges.append((node, offset + _CELL - 1))
     if connect:
         edges += [(_CELL - 1, _CELL), (_CELL - 1, _CELL + 1)]
     return with_operations(Graph(np.array(ops), edges), OPERATIONS)

@@ -16,10 +16,10 @@ def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) ->
     Args:
         adjacency: ``(G, N, N)``.
     """
-    return _reached(adjacency, source) & _reached(adjacency.transpose(0, 2, 1), target)
+    return _reachable(adjacency, source) & _reachable(adjacency.transpose(0, 2, 1), target)
 
 
-def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
+def compact(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
     """Return graphs of the nodes in ``keep``, and of the edges between them.
 
     Args:
@@ -37,11 +37,11 @@ def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep:
     )
 
 
-def _reached(adjacency: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
+def _reachable(adjacency: NDArray[np.bool_], source: int) -> NDArray[np.bool_]:
     reached = np.zeros(adjacency.shape[:2], np.bool_)
-    reached[:, start] = True
+    reached[:, source] = True
     while True:
-        wider = reached | (reached[:, :, None] & adjacency).any(axis=1)
-        if np.array_equal(wider, reached):
+        expanded = reached | (reached[:, :, None] & adjacency).any(axis=1)
+        if np.array_equal(expanded, reached):
             return reached
-        reached = wider
+        reached = expanded

@@ -31,15 +31,15 @@ def check_conditions(
     path: Path,
     former: tuple[Mapping[str, Any], Mapping[str, Any]],
     current: tuple[Mapping[str, Any], Mapping[str, Any]],
-    instead: str,
+    alternative: str,
 ) -> None:
     """Raise a ConfigError if settings or machine differ from those of a file.
 
     Args:
         former: settings and machine of the file.
         current: current settings and machine.
-        instead: what else to give, for the message, such as "file".
+        alternative: what else to give, for the message, such as "file".
     """
-    for part, old, new in zip(("setting", "machine"), former, current, strict=True):
-        advice = f"use the same {part}, or give another {instead}"
-        check_same_settings(f"{path} was created with {part}", old, new, advice)
+    for kind, old, new in zip(("setting", "machine"), former, current, strict=True):
+        advice = f"use the same {kind}, or give another {alternative}"
+        check_same_settings(f"{path} was created with {kind}", old, new, advice)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nas_core.checks import Range, check_fields
-from nas_core.device import device_index, pinned_threads, uncollected, usable_device
+from nas_core.device import device_index, gc_disabled, pinned_threads, usable_device
 from nas_core.errors import ConfigError
 from nas_core.models.workload import Convertible, Workload
 from nas_core.precision import PRECISIONS, check_precision, half_type, tf32
@@ -125,14 +125,14 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
             rounds.append(_pass_ms(workload, config))
             references.append(sum(_pass_ms(reference, config).values()))
     totals = [sum(parts.values()) for parts in rounds]
-    around = (np.array(references[:-1]) + np.array(references[1:])) / 2
+    adjacent_references = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
         parts_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
         raw_ms=float(np.mean(_trimmed(totals, config.trim))),
         std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
-        relative=float(np.median(np.array(totals) / around)),
+        relative=float(np.median(np.array(totals) / adjacent_references)),
     )
 
 
@@ -162,7 +162,7 @@ def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
             raise ConfigError(
                 f"{type(module).__name__} is in training mode, but latency is measured in evaluation mode; call .eval()"
             )
-    with uncollected(), pinned_threads(config.threads), timed_conditions(config):
+    with gc_disabled(), pinned_threads(config.threads), timed_conditions(config):
         if (half := half_type(config.precision)) is not None:
             for workload in workloads:
                 _convert(workload, half)
@@ -181,14 +181,14 @@ def _convert(workload: Workload, half: torch.dtype) -> None:
 def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
     if config.clock == "device":
         return _device_ms(workload, config)
-    now = time.perf_counter if config.clock == "wall" else time.thread_time
+    clock = time.perf_counter if config.clock == "wall" else time.thread_time
     times = {}
     _synchronise(config.device)
     for name, part in workload.parts.items():
-        start = now()
+        start = clock()
         part()
         _synchronise(config.device)
-        times[name] = (now() - start) * 1e3
+        times[name] = (clock() - start) * 1e3
     return times
 
 

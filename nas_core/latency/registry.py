@@ -34,7 +34,7 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
 """Classes of latency models by name: subclasses of :class:`GeneLatencyModel` and of :class:`GraphLatencyModel`."""
 
 _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
-_INSTEAD = {
+_ADVICE = {
     "genes": (
         "predicts architectures of one search space; give a model of any network, trained by 'nas-ext latency train'"
     ),
@@ -50,7 +50,7 @@ def list_latency_models(by: By | None = None) -> list[str]:
     return [name for name, model in LATENCY_MODELS.items() if by in (None, model.by)]
 
 
-def described_latency_models(by: By) -> str:
+def describe_latency_models(by: By) -> str:
     """Return the names and first docstring lines of the latency models with one type of inputs, for help texts."""
     first = {name: (inspect.getdoc(model) or name).splitlines()[0] for name, model in LATENCY_MODELS.items()}
     return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
@@ -103,8 +103,8 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     else:
         model = _read_by_graph(path)
     if by not in (None, model.by):
-        instead = _INSTEAD[model.by].format(path=path)
-        raise DataError(f"{path} holds latency model {model.name!r}, which {instead}")
+        advice = _ADVICE[model.by].format(path=path)
+        raise DataError(f"{path} holds latency model {model.name!r}, which {advice}")
     if space is not None and isinstance(model, GeneLatencyModel):
         model.check_space(space, path)
     return model

@@ -32,16 +32,16 @@ class ElasticBottlenecks(nn.Module):
         self.enter: list[ElasticLinear] = nn.ModuleList(enter)  # type: ignore[assignment]
         self.leave: list[ElasticLinear] = nn.ModuleList(leave)  # type: ignore[assignment]
 
-    def select(self, kept: Sequence[int], widths: Sequence[int]) -> tuple[Affine, ...]:
+    def select(self, layers: Sequence[int], widths: Sequence[int]) -> tuple[Affine, ...]:
         """Return the linear maps before, between and after the layers.
 
         Args:
-            kept: indices of the used layers.
+            layers: indices of the used layers.
             widths: width D of each used layer.
         """
-        enter = [self.enter[at].select(self.outer, width) for at, width in zip(kept, widths, strict=True)]
-        leave = [self.leave[at].select(width, self.outer) for at, width in zip(kept, widths, strict=True)]
-        between = (joined(out, into) for out, into in zip(leave, enter[1:], strict=False))
+        enter = [self.enter[index].select(self.outer, width) for index, width in zip(layers, widths, strict=True)]
+        leave = [self.leave[index].select(width, self.outer) for index, width in zip(layers, widths, strict=True)]
+        between = (compose(first, second) for first, second in zip(leave, enter[1:], strict=False))
         return (enter[0], *between, leave[-1])
 
 
@@ -51,17 +51,17 @@ class Joints(nn.ModuleList):
     def __init__(self, sizes: Iterable[tuple[int, int]]) -> None:
         super().__init__(_identities(sizes))
 
-    def select(self, kept: Sequence[int], widths: Sequence[int]) -> tuple[Affine, ...]:
+    def select(self, layers: Sequence[int], widths: Sequence[int]) -> tuple[Affine, ...]:
         return tuple(Affine(*joint.parameters()) for joint in self)
 
 
-def joined(first: Affine, second: Affine) -> Affine:
+def compose(first: Affine, second: Affine) -> Affine:
     """Return the composition ``second(first(x))`` as one linear map."""
     return Affine(second.weight @ first.weight, second.weight @ first.bias + second.bias)
 
 
 def _identities(sizes: Iterable[tuple[int, int]]) -> list[ElasticLinear]:
-    linears = [ElasticLinear(into, out) for into, out in sizes]
+    linears = [ElasticLinear(in_features, out_features) for in_features, out_features in sizes]
     for linear in linears:
         nn.init.eye_(linear.weight)
     return linears

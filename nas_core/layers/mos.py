@@ -51,7 +51,7 @@ class MoSConfig:
         if self.kind == NONE:
             return
         if self.kind not in ROUTERS.names():
-            raise unknown_choice(ROUTERS.what, self.kind, mixtures())
+            raise unknown_choice(ROUTERS.noun, self.kind, mixtures())
         if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
                 f"got experts {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
@@ -99,12 +99,12 @@ class Router(nn.Module):
             )
         # The gradient of a routing weight, a sum over a matrix, overflows float16.
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
-        used = self.experts * rows
+        size = self.experts * rows
         with without_autocast(encoding):
             x = encoding.to(exact)
             for layer in self.hidden:
                 x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))
-            weight, bias = prefix(self.out.weight, used).to(exact), prefix(self.out.bias, used).to(exact)
+            weight, bias = prefix(self.out.weight, size).to(exact), prefix(self.out.bias, size).to(exact)
             logits = nn.functional.linear(x, weight, bias).view(rows, self.experts)
             return torch.softmax(logits / self.temperature, dim=-1)
 
@@ -185,10 +185,10 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
         ctx.save_for_backward(experts, coefficients)
-        used = prefix(experts, len(experts), out_features, in_features)
+        weights = prefix(experts, len(experts), out_features, in_features)
         columns = _columns(coefficients.to(experts.dtype))
-        mixed = used[0] * columns[0]
-        for expert, column in zip(used[1:], columns[1:], strict=True):
+        mixed = weights[0] * columns[0]
+        for expert, column in zip(weights[1:], columns[1:], strict=True):
             mixed.addcmul_(expert, column)
         return mixed
 
@@ -196,16 +196,16 @@ class _Mix(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (grad,) = grads
         experts, coefficients = ctx.saved_tensors
-        used = prefix(experts, len(experts), *grad.shape)
-        full = used.shape == experts.shape
+        weights = prefix(experts, len(experts), *grad.shape)
+        full = weights.shape == experts.shape
         # One buffer; autograd's slicing would fill, copy and add one per expert.
         grad_experts = torch.empty_like(experts) if full else torch.zeros_like(experts)
         columns = _columns(coefficients.to(experts.dtype))
-        for target, column in zip(prefix(grad_experts, *used.shape), columns, strict=True):
+        for target, column in zip(prefix(grad_experts, *weights.shape), columns, strict=True):
             torch.mul(grad, column, out=target)
         grad = grad.to(torch.promote_types(grad.dtype, torch.float32))
         with without_autocast(grad):
-            rows = torch.stack([torch.linalg.vecdot(expert.to(grad.dtype), grad) for expert in used], dim=-1)
+            rows = torch.stack([torch.linalg.vecdot(expert.to(grad.dtype), grad) for expert in weights], dim=-1)
         summed = rows if coefficients.dim() == 2 else rows.sum(0)
         return grad_experts, summed.to(coefficients.dtype), None, None
 

@@ -18,7 +18,7 @@ from nas_core.layers.torch_modes import without_autocast
 _CHUNK_ELEMENTS = 1 << 19
 
 # Matrix products with fewer rows are slow.
-_LEAST_ROWS = 64
+_MIN_ROWS = 64
 
 # Gradient scale in float16, which cannot represent small probabilities.
 _FP16_SCALE = 1024.0
@@ -52,13 +52,13 @@ class _ProjectedLoss(torch.autograd.Function):
         grads = _Gradients(features, table, loss.steepest) if needs_grad else None
         for rows in row_chunks(len(features), table):
             logits = (features[rows] @ table.t()).float()
-            values, of_logits = loss(rows, logits, needs_grad)
+            values, grad_logits = loss(rows, logits, needs_grad)
             for total, value in zip(sums, values, strict=True):
                 total += value
-            if grads is not None and of_logits is not None:
-                grads.add(rows, of_logits)
+            if grads is not None and grad_logits is not None:
+                grads.add(rows, grad_logits)
         if grads is not None:
-            ctx.save_for_backward(grads.of_features, grads.of_table)
+            ctx.save_for_backward(grads.grad_features, grads.grad_table)
         ctx.mark_non_differentiable(*sums[1:])
         return sums
 
@@ -71,7 +71,7 @@ class _ProjectedLoss(torch.autograd.Function):
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
     """Yield slices of rows whose logits fit into memory. ``table`` ``(V, C)`` are output embeddings."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 256)
-    chunk = max(_LEAST_ROWS, elements // table.shape[0])
+    chunk = max(_MIN_ROWS, elements // table.shape[0])
     for start in range(0, rows, chunk):
         yield slice(start, start + chunk)
 
@@ -92,24 +92,24 @@ class Smoothed(NamedTuple):
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         loss, nll, norm = self.losses(rows, logits)
         sums = loss.sum(), nll.sum()
-        return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
+        return sums, self.subtract_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return label-smoothed loss, negative log-likelihood and logsumexp of each row. Losses are 0 at padding."""
         vocab, targets = logits.shape[1], self.target[rows].unsqueeze(1)
-        spread = self.smoothing / (vocab - 1)
+        off_target = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, targets), logits.sum(1, keepdim=True)
         norm = logits.logsumexp(1, keepdim=True)
         nll = norm - at_target
-        loss = (1.0 - self.smoothing - spread) * nll + spread * (vocab * norm - total)
+        loss = (1.0 - self.smoothing - off_target) * nll + off_target * (vocab * norm - total)
         keep = targets.ne(self.padding_idx)
         return loss * keep, nll * keep, norm
 
-    def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
+    def subtract_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
         """Subtract ``share`` times smoothed targets from ``p`` ``(n, V)`` in place, and zero its padding rows."""
-        spread, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
-        on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - spread) * share)
-        return p.sub_(share * spread).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))
+        off_target, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
+        on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - off_target) * share)
+        return p.sub_(share * off_target).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))
 
 
 class _Gradients:
@@ -117,37 +117,37 @@ class _Gradients:
         self.features, self.table = features, table
         self.scale = _FP16_SCALE / max(1.0, steepest)
         exact = torch.promote_types(features.dtype, torch.float32)
-        self.of_features = torch.empty_like(features, dtype=exact)
-        self.of_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
+        self.grad_features = torch.empty_like(features, dtype=exact)
+        self.grad_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
 
-    def add(self, rows: slice, of_logits: Tensor) -> None:
+    def add(self, rows: slice, grad_logits: Tensor) -> None:
         kind = self.features.dtype
-        if kind == self.of_table.dtype:
-            grad = of_logits.to(kind)
-            torch.mm(grad, self.table, out=self.of_features[rows])
-            self.of_table.addmm_(grad.t(), self.features[rows])
+        if kind == self.grad_table.dtype:
+            grad = grad_logits.to(kind)
+            torch.mm(grad, self.table, out=self.grad_features[rows])
+            self.grad_table.addmm_(grad.t(), self.features[rows])
             return
-        sums_directly = sums_whole(kind, self.features.device)
-        scale = self.scale if sums_directly and kind == torch.float16 else 1.0
-        grad = (of_logits * scale if scale != 1.0 else of_logits).to(kind)
-        product = _whole if sums_directly else torch.mm
-        self.of_features[rows] = product(grad, self.table) / scale
-        self.of_table.add_(product(grad.t(), self.features[rows]), alpha=1 / scale)
+        fp32_output = supports_fp32_output(kind, self.features.device)
+        scale = self.scale if fp32_output and kind == torch.float16 else 1.0
+        grad = (grad_logits * scale if scale != 1.0 else grad_logits).to(kind)
+        product = _mm_fp32 if fp32_output else torch.mm
+        self.grad_features[rows] = product(grad, self.table) / scale
+        self.grad_table.add_(product(grad.t(), self.features[rows]), alpha=1 / scale)
 
 
 @functools.cache
-def sums_whole(kind: torch.dtype, device: torch.device) -> bool:
+def supports_fp32_output(kind: torch.dtype, device: torch.device) -> bool:
     """Return True if PyTorch can return products of 16-bit matrices in float32 (CUDA, PyTorch 2.8 or later)."""
     if device.type != "cuda" or not hasattr(torch.ops.aten.mm, "dtype"):
         return False
     ones = torch.ones(16, 16, dtype=kind, device=device)
     try:
-        return _whole(ones, ones).dtype == torch.float32
+        return _mm_fp32(ones, ones).dtype == torch.float32
     except RuntimeError:  # a build or device without it
         return False
 
 
-def _whole(a: Tensor, b: Tensor) -> Tensor:
+def _mm_fp32(a: Tensor, b: Tensor) -> Tensor:
     product: Tensor = torch.ops.aten.mm.dtype(a, b, torch.float32)
     return product
 

@@ -13,9 +13,9 @@ from nas_core.layers.attention.projections import (
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
+    build_kinds,
     cross_attention,
     cross_step,
-    one_or_several,
     select_kind,
     self_attention,
     self_read,
@@ -87,14 +87,10 @@ class AttentionConfig(NamedTuple):
     """Largest distance and head dimension of relative positions, for mechanisms that support them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
-        return one_or_several(
-            self.self_kinds, lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, self.relative)
-        )
+        return build_kinds(self.self_kinds, lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, self.relative))
 
     def cross_attention(self, embed_dim: int, memory_dim: int, qkv_dim: int) -> nn.Module:
-        return one_or_several(
-            self.cross_kinds, lambda kind: ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, kind)
-        )
+        return build_kinds(self.cross_kinds, lambda kind: ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, kind))
 
 
 class ElasticLayer(nn.Module):
@@ -163,19 +159,21 @@ class ElasticEncoderLayer(ElasticLayer):
     def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
         """Apply the layer to ``x`` ``(B, S, C)``. ``mask`` ``(B, 1, 1, S)`` is True at tokens."""
         y = self._before(x, weights.self_attn_norm)
-        return self._rest(x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop)
+        return self._after_attention(
+            x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop
+        )
 
     def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
         y, state = self_read(self._before(x, weights.self_attn_norm), weights.self_attn)
-        return self._rest(x, y, weights, Dropouts()), state
+        return self._after_attention(x, y, weights, Dropouts()), state
 
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
-        return self._rest(x, y, weights, Dropouts()), state
+        return self._after_attention(x, y, weights, Dropouts()), state
 
-    def _rest(self, x: Tensor, attended: Tensor, weights: EncoderLayerWeights, drop: Dropouts) -> Tensor:
+    def _after_attention(self, x: Tensor, attended: Tensor, weights: EncoderLayerWeights, drop: Dropouts) -> Tensor:
         x = self._after(x, attended, weights.self_attn_norm, drop)
         return self._feed_forward(x, weights.ffn, weights.ffn_norm, drop)
 
@@ -262,9 +260,9 @@ class ElasticDecoderLayer(ElasticLayer):
         mask: Tensor | None,
         position: int = 0,
     ) -> tuple[Tensor, AttentionState]:
-        none = Dropouts()
+        no_dropout = Dropouts()
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
-        x = self._after(x, y, weights.self_attn_norm, none)
+        x = self._after(x, y, weights.self_attn_norm, no_dropout)
         y = cross_step(self._before(x, weights.cross_attn_norm), memory, weights.cross_attn, mask, position)
-        x = self._after(x, y, weights.cross_attn_norm, none)
-        return self._feed_forward(x, weights.ffn, weights.ffn_norm, none), state
+        x = self._after(x, y, weights.cross_attn_norm, no_dropout)
+        return self._feed_forward(x, weights.ffn, weights.ffn_norm, no_dropout), state

@@ -83,9 +83,9 @@ class ElasticVisionLayer(ElasticEncoderLayer):
             )
         else:
             y = self_attention(y, weights.self_attn, None, drop.attention)
-        x = x + drop_path(_dropped(y, drop.residual), path)
+        x = x + drop_path(_dropout(y, drop.residual), path)
         y = feed_forward(norm(x, weights.ffn_norm), weights.ffn, drop.activation)
-        return x + drop_path(_dropped(y, drop.residual), path)
+        return x + drop_path(_dropout(y, drop.residual), path)
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
@@ -94,7 +94,7 @@ def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
     return weights.kind.weights(q, k, weights.relative)
 
 
-def _dropped(x: Tensor, probability: float) -> Tensor:
+def _dropout(x: Tensor, probability: float) -> Tensor:
     return F.dropout(x, probability) if probability else x
 
 
@@ -102,8 +102,8 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
     """Zero random rows of ``x`` ``(B, ..)`` and scale the others (Huang et al. 2016, stochastic depth)."""
     if not probability:
         return x
-    survives = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
-    return x * (survives.to(x.dtype) / (1 - probability))
+    keep = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
+    return x * (keep.to(x.dtype) / (1 - probability))
 
 
 def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:
@@ -115,6 +115,6 @@ def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], 
     if old == new:
         return table
     image = table.float().view(*old, -1).permute(2, 0, 1)[None]
-    shrinks = new[0] < old[0] or new[1] < old[1]
-    resized = F.interpolate(image, new, mode="bicubic", align_corners=False, antialias=antialias or shrinks)
+    shrinking = new[0] < old[0] or new[1] < old[1]
+    resized = F.interpolate(image, new, mode="bicubic", align_corners=False, antialias=antialias or shrinking)
     return resized[0].permute(1, 2, 0).flatten(0, 1).to(table.dtype)

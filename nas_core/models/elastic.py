@@ -44,10 +44,10 @@ class ElasticForm(Protocol):
     def axes(self, net: Any) -> tuple[Axis, ...]:
         """Return all axes of a network."""
 
-    def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-        """Return the subnet with only the layers ``kept``, as indices by side.
+    def select_layers(self, net: Any, subnet: Any, layers: Mapping[str, Sequence[int]]) -> Any:
+        """Return the subnet with only ``layers``, as indices by side.
 
-        Sides that are not in ``kept`` have all layers.
+        Sides that are not in ``layers`` have all layers.
         """
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
@@ -60,10 +60,10 @@ class StackForm:
     def sides(self, net: Any) -> dict[str, int]:
         return {"": len(net.layers)}
 
-    def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-        if "" not in kept:
+    def select_layers(self, net: Any, subnet: Any, layers: Mapping[str, Sequence[int]]) -> Any:
+        if "" not in layers:
             return subnet
-        return subnet._replace(layers=tuple(subnet.layers[index] for index in sorted(kept[""])))
+        return subnet._replace(layers=tuple(subnet.layers[index] for index in sorted(layers[""])))
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
         if "" in order:
@@ -120,15 +120,15 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
     parts, read_by = list[Part](), list[str]()
     for name, _ in layer.named_parameters():
         owner, _, kind = name.rpartition(".")
-        last = owner.rpartition(".")[2]
-        if last in memory or name.endswith("relative"):
+        layer_name = owner.rpartition(".")[2]
+        if layer_name in memory or name.endswith("relative"):
             continue
-        if last in ("in_proj", "q_proj", "fc1"):
+        if layer_name in ("in_proj", "q_proj", "fc1"):
             if kind == "weight":
                 parts.append(Part(prefix + name, 1))
                 read_by.append(prefix + name)
         else:
-            assert last in ("out_proj", "fc2") or last.endswith("norm"), f"unknown tensor {name}"
+            assert layer_name in ("out_proj", "fc2") or layer_name.endswith("norm"), f"unknown tensor {name}"
             parts.append(Part(prefix + name, 0))
     return parts, read_by
 

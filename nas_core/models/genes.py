@@ -28,10 +28,10 @@ class StackGenes:
     place: str
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
-    def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Raise ``SpaceError`` unless all options are integers >= ``least``. Genes in ``constant`` need one option."""
-        expected = f"an integer above {least - 1}" if least else "an integer of at least 0"
-        self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
+    def check_gene(self, space: SearchSpace, gene: str, minimum: int = 1) -> None:
+        """Raise ``SpaceError`` unless all options are integers >= ``minimum``. Genes in ``constant`` have one."""
+        expected = f"an integer above {minimum - 1}" if minimum else "an integer of at least 0"
+        self._check(space, gene, lambda option: isinstance(option, int) and option >= minimum, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
         """Raise ``SpaceError`` unless all options are above 0. Genes in ``constant`` need one option."""

@@ -223,11 +223,13 @@ def kind_of(value: SearchSpace | Architecture) -> ModelKind:
         return kind
     names = _genes(value)
     error = SpaceError if isinstance(value, SearchSpace) else ArchitectureError
-    lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in NETWORK_KINDS.items()}
-    fewest = min(map(len, lacking.values()))
-    needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
+    missing = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in NETWORK_KINDS.items()}
+    min_missing = min(map(len, missing.values()))
+    needed = [
+        f"{name} needs {', '.join(map(repr, genes))}" for name, genes in missing.items() if len(genes) == min_missing
+    ]
     raise error(
-        f"{_called(value)} matches no kind of network ({', '.join(lacking)});"
+        f"{_called(value)} matches no kind of network ({', '.join(missing)});"
         f" add the missing genes: {' and '.join(needed)}"
     )
 

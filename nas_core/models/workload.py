@@ -104,8 +104,8 @@ class OnePassSubnetWorkload(SubnetWorkload):
         return {"network": lambda: self._run(self._net, self._subnet, self._inputs)}
 
 
-def check_least(config: Any, **least: int) -> None:
-    for name, number in least.items():
+def check_minimum(config: Any, **minimums: int) -> None:
+    for name, number in minimums.items():
         if getattr(config, name) < number:
             raise ConfigError(f"{name} is {getattr(config, name)}; expected at least {number}")
 

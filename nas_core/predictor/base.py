@@ -18,7 +18,7 @@ from nas_core.checks import checked_seed, checked_value
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.io_nodes import common_ends, lacking_ends, topological, with_ends
+from nas_core.graph.io_nodes import common_ends, missing_ends, topological, with_ends
 from nas_core.options import Configured, parsed_settings
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.progress import Progress, training_bar
@@ -28,7 +28,7 @@ from nas_core.registry import Registry
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
 """Reactions to operations that no training graph has."""
-MOST = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
+OPEN_SHARE = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
 WITH_STD = "recipes best and statistics, and recipes with members=2 or more have one"
 
 _log = logging.getLogger(__name__)
@@ -137,14 +137,14 @@ class AccuracyModel(Configured, ABC):
         """
         data = topological(Graphs.of(graphs))
         values = checked_targets(targets, len(data))
-        operations = frozenset(np.unique(data.ops).tolist())
+        training_operations = frozenset(np.unique(data.ops).tolist())
         info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
         ends = _missing_ends(data)
         graphs_with_ends = data if ends is None else with_ends(data, *ends)
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
             self.learn(graphs_with_ends, values, report, None if checkpoint is None else Path(checkpoint))
-        self.known, self.info, self._ends = operations, info, ends
+        self.known, self.info, self._ends = training_operations, info, ends
         return self
 
     @property
@@ -258,7 +258,7 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
-    if lacking_ends(graphs, common_ends(graphs)).mean() <= MOST:
+    if missing_ends(graphs, common_ends(graphs)).mean() <= OPEN_SHARE:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
     _log.info("most graphs have several input or output nodes; one of both is added to each graph")

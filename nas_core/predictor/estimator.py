@@ -28,7 +28,7 @@ from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.prior import Prior, shipped_prior
 from nas_core.predictor.progress import Checkpoint, Losses, Progress
-from nas_core.predictor.recipes import Recipe, get_recipe, needed_by, recipe_types
+from nas_core.predictor.recipes import Recipe, get_recipe, recipe_types, required_settings
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.operation_features import operation_features
 from nas_core.predictor.targets import TargetScale, checked_targets
@@ -68,19 +68,19 @@ class FittedState:
         predictions of all networks.
         """
         if self.mixture is not None:
-            return self.mixture.combine(self._parts(graphs), self.scale)
+            return self.mixture.combine(self._model_predictions(graphs), self.scale)
         rows = np.stack([scorer(graphs) for scorer in self.scorers])
         deviation = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
         return self.scale.restore(rows.mean(0)), deviation
 
-    def _parts(self, graphs: Graphs) -> Array:
+    def _model_predictions(self, graphs: Graphs) -> Array:
         rows = [scorer(graphs) for scorer in self.scorers]
         statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
         return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
 
     def predict_parts(self, graphs: Graphs) -> dict[str, Array]:
         names = [*(["networks"] if self.models else []), *(() if self.statistics is None else self.statistics.parts)]
-        return {name: self.scale.restore(row) for name, row in zip(names, self._parts(graphs), strict=True)}
+        return {name: self.scale.restore(row) for name, row in zip(names, self._model_predictions(graphs), strict=True)}
 
     def with_mixture(self, graphs: Graphs, fold: NDArray[np.int64], held_out: Array, targets: Array) -> FittedState:
         """Fit the weights and the standard deviation to out-of-fold predictions.
@@ -89,18 +89,18 @@ class FittedState:
             fold: ``(G,)`` fold of each training graph; network i was not trained on fold i.
             held_out: ``(K, G)`` out-of-fold predictions of the regressions.
         """
-        rows, parts = np.arange(len(graphs)), held_out
+        rows, predictions = np.arange(len(graphs)), held_out
         prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
         if self.models:
             rows = np.flatnonzero(fold < len(self.models))
-            networks = np.zeros(len(graphs))
+            network_predictions = np.zeros(len(graphs))
             for i, scorer in enumerate(self.scorers):
                 unseen = np.flatnonzero(fold == i)
-                networks[unseen] = scorer(graphs.take(unseen))
-            parts = np.concatenate([networks[None], held_out])
+                network_predictions[unseen] = scorer(graphs.take(unseen))
+            predictions = np.concatenate([network_predictions[None], held_out])
             prior = np.concatenate([[1 - self.recipe.statistics], prior])
         learned = self.scale.learn(targets[rows])
-        mixture = Mixture.fit(parts[:, rows], learned, targets[rows], self.scale, prior.tolist())
+        mixture = Mixture.fit(predictions[:, rows], learned, targets[rows], self.scale, prior.tolist())
         return replace(self, mixture=mixture)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -122,8 +122,8 @@ class FittedState:
             models.append(model.to(device).eval())
         statistics = None
         if recipe.statistics:
-            parts = below("statistics.", tensors)
-            statistics = StatisticsModel.from_tensors(parts, recipe.processes, recipe.trees)
+            statistics_tensors = below("statistics.", tensors)
+            statistics = StatisticsModel.from_tensors(statistics_tensors, recipe.processes, recipe.trees)
         counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
         mixture = None if statistics is None else Mixture.from_json(header["mixture"], counts)
         return cls(recipe, tuple(models), statistics, TargetScale.from_json(header["scale"]), mixture)
@@ -163,10 +163,10 @@ class NNFormerPredictor(AccuracyModel):
         prior: Prior | None = None,
         **changes: Any,
     ) -> None:
-        chosen = get_recipe(recipe) if isinstance(recipe, str) else recipe
-        self._given = chosen.changed(**changes)
-        if prior is not None and not self._given.from_prior:
-            raise ConfigError(f"recipe {chosen.name!r} does not use a prior; give recipe prior, or no prior")
+        base = get_recipe(recipe) if isinstance(recipe, str) else recipe
+        self._recipe = base.changed(**changes)
+        if prior is not None and not self._recipe.from_prior:
+            raise ConfigError(f"recipe {base.name!r} does not use a prior; give recipe prior, or no prior")
         self._prior = prior
         self._fitted: FittedState | None = None
         super().__init__(seed=seed, device=device, unseen=unseen)
@@ -176,36 +176,36 @@ class NNFormerPredictor(AccuracyModel):
         return {"recipe": str, **recipe_types()}
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
-        needed = needed_by(graphs, self._given)
-        self._given = self._given.replaced(needed)
+        needed = required_settings(graphs, self._recipe)
+        self._recipe = self._recipe.replaced(needed)
         return needed
 
     @property
     def has_std(self) -> bool:
-        return self._given.statistics > 0 or self._given.members > 1
+        return self._recipe.statistics > 0 or self._recipe.members > 1
 
     @property
     def ready(self) -> bool:
-        return self.fitted or self._given.from_prior
+        return self.fitted or self._recipe.from_prior
 
     @property
     def title(self) -> str:
-        return self._given.name
+        return self._recipe.name
 
     @property
     def mixture(self) -> str:
         return self.recipe.mixture
 
     def facts(self) -> dict[str, Any]:
-        if not self._given.members:
+        if not self._recipe.members:
             return {}
-        precision = chosen_precision(self._given.train.precision, self.device)
+        precision = chosen_precision(self._recipe.train.precision, self.device)
         return {"precision": precision, "device": device_name(self.device)}
 
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        if self._given.members:
-            check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
-        full_recipe = self._given.replaced(needed_by(graphs, self._given, self._added_nodes))
+        if self._recipe.members:
+            check_precision(chosen_precision(self._recipe.train.precision, self.device), self.device)
+        full_recipe = self._recipe.replaced(required_settings(graphs, self._recipe, self._added_nodes))
         recipe = full_recipe.adapted(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
         squared = recipe.train.loss == "mse"
@@ -213,28 +213,28 @@ class NNFormerPredictor(AccuracyModel):
         values = checked_targets(targets, len(graphs), positive=not squared, unscaled=unscaled)
         scale = TargetScale.fitted(recipe.targets, values)
         learned = scale.learn(values)
-        keeper = None if checkpoint is None else Checkpoint(checkpoint, self._resumable(graphs, values))
+        saver = None if checkpoint is None else Checkpoint(checkpoint, self._resume_settings(graphs, values))
         statistics, held_out = None, np.zeros((0, len(graphs)))
         fold = np.full(len(graphs), -1)  # in no fold: all networks are trained on the graph
         if recipe.statistics:  # one fold for each network
             fold = fold_of(graphs, self.seed, max(recipe.members, FOLDS) if recipe.members else None)
             report = None if recipe.members else progress
             statistics, held_out = StatisticsModel.fit(
-                graphs, learned, recipe.processes, recipe.trees, self.seed, fold, report, self._start(), scale
+                graphs, learned, recipe.processes, recipe.trees, self.seed, fold, report, self._initial_prior(), scale
             )
         models = []
         with own_streams(device=self.device):
             for i in range(recipe.members):
                 rows = np.flatnonzero(fold != i)
-                trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
+                trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, saver)
                 models.append(trainer.model.eval())
         fitted = FittedState(full_recipe, tuple(models), statistics, scale)
         if recipe.statistics:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has the weight %.2f in each prediction", fitted.network_share)
         self._fitted = fitted
-        if keeper is not None:
-            keeper.remove()
+        if saver is not None:
+            saver.remove()
 
     def _fit_member(
         self,
@@ -243,7 +243,7 @@ class NNFormerPredictor(AccuracyModel):
         graphs: Graphs,
         learned: Array,
         progress: Progress | None,
-        keeper: Checkpoint | None,
+        saver: Checkpoint | None,
     ) -> Trainer:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
         seed_streams(config.seed, self.device)
@@ -251,27 +251,27 @@ class NNFormerPredictor(AccuracyModel):
         if recipe.model.readout == "logarithm":
             model.logarithm.set_scale(graphs, torch.from_numpy(learned))
         trainer = Trainer(model, graphs, learned, config)
-        if keeper is not None:
-            keeper.load(member, trainer.restore)
+        if saver is not None:
+            saver.load(member, trainer.restore)
         losses = Losses(progress, trainer.total * recipe.members, member * trainer.total + trainer.done)
         for loss in trainer.steps():
             losses.add(loss)
-            if keeper is not None:
-                keeper.save(member, trainer.state, trainer.finished)
-        losses.tell()
+            if saver is not None:
+                saver.save(member, trainer.state, trainer.finished)
+        losses.report()
         trainer.settle()
         return trainer
 
-    def _resumable(self, graphs: Graphs, values: Array) -> dict[str, Any]:
+    def _resume_settings(self, graphs: Graphs, values: Array) -> dict[str, Any]:
         digest = hashlib.sha256(values.tobytes())
         for array in (graphs.ops, graphs.edges, graphs.sizes, *(getattr(graphs, name) for name in FEATURES)):
             digest.update(b"" if array is None else array.tobytes())
-        return {"recipe": self._given.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
+        return {"recipe": self._recipe.to_dict(), "seed": self.seed, "data": digest.hexdigest()}
 
     @property
     def recipe(self) -> Recipe:
         """Recipe of the predictor; after a fit, adapted to the training graphs."""
-        return self._given if self._fitted is None else self._fitted.recipe
+        return self._recipe if self._fitted is None else self._fitted.recipe
 
     @property
     def models(self) -> tuple[NNFormer, ...]:
@@ -286,8 +286,8 @@ class NNFormerPredictor(AccuracyModel):
         """Weight of NN-Former in each prediction; graph statistics have the rest."""
         return self._state.network_share
 
-    def _start(self) -> Prior | None:
-        return None if not self._given.from_prior else self._prior or shipped_prior()
+    def _initial_prior(self) -> Prior | None:
+        return None if not self._recipe.from_prior else self._prior or shipped_prior()
 
     @property
     def _state(self) -> FittedState:
@@ -297,10 +297,10 @@ class NNFormerPredictor(AccuracyModel):
 
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
         if not self.fitted:
-            prior = self._start()
+            prior = self._initial_prior()
             assert prior is not None
             return prior.columns(operation_features(graphs))[:, 0], None
-        return self._state.predict_with_std(self._limited(graphs))
+        return self._state.predict_with_std(self._map_unsupported(graphs))
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs) -> dict[str, Array]:
         """Return the predictions ``(B,)`` of each averaged model, in the units of the targets.
@@ -310,9 +310,9 @@ class NNFormerPredictor(AccuracyModel):
         and ``additive`` (ridge regression on operation counts).
         """
         fitted, data = self._state, self._read(graphs)
-        return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
+        return {} if data is None else fitted.predict_parts(self._map_unsupported(self._with_ends(data)))
 
-    def _limited(self, graphs: Graphs) -> Graphs:
+    def _map_unsupported(self, graphs: Graphs) -> Graphs:
         """Replace operation indices that the networks do not support by one that the training graphs do not use."""
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
@@ -337,4 +337,4 @@ class NNFormerPredictor(AccuracyModel):
         return cls(Recipe.from_dict(header["recipe"]), seed=header["seed"], device=device, unseen=header["unseen"])
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self._fitted = FittedState.restored(self._given, header, tensors, self.device)
+        self._fitted = FittedState.restored(self._recipe, header, tensors, self.device)

@@ -23,9 +23,9 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import file_lock
 from nas_core.predictor.readers import Reader, reader_names
 
-LEAST = 2
+MIN_GRAPHS = 2
 OUTPUTS = (".jsonl", ".csv")
-OURS = ("record", "prediction", "std")
+COLUMNS = ("record", "prediction", "std")
 
 
 def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -41,11 +41,12 @@ def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.i
     group = graphs.distinct()[1]
     order = np.random.default_rng([seed, 2]).permutation(group.max() + 1)
     counts = np.cumsum(np.bincount(group)[order])
-    held_out = np.isin(group, order[: np.searchsorted(counts, max(LEAST, round(share * len(graphs)))) + 1])
-    if held_out.sum() < LEAST or (~held_out).sum() < LEAST:
+    held_out = np.isin(group, order[: np.searchsorted(counts, max(MIN_GRAPHS, round(share * len(graphs)))) + 1])
+    if held_out.sum() < MIN_GRAPHS or (~held_out).sum() < MIN_GRAPHS:
         raise DataError(
             f"got {len(graphs)} graphs, {len(order)} of them different, of which {held_out.sum()} are held out;"
-            f" expected at least {LEAST} held-out and {LEAST} training graphs: give more records, or --holdout 0"
+            f" expected at least {MIN_GRAPHS} held-out and {MIN_GRAPHS} training graphs: give more records, or"
+            " --holdout 0"
         )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
@@ -94,8 +95,8 @@ def read_records(path: str | Path, reader: Reader | None = None, target: str | N
 
 def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
     if ("graph" in record) == ("architecture" in record):
-        got = ", ".join(map(repr, record)) or "none"
-        raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {got}")
+        keys = ", ".join(map(repr, record)) or "none"
+        raise DataError(f"expected either a field 'graph' or a field 'architecture'; got {keys}")
     if "architecture" in record:
         if reader is None:
             raise DataError(f"an architecture needs a reader; give --reader with one of {', '.join(reader_names())}")
@@ -142,7 +143,7 @@ def prediction_rows(
     columns = {"prediction": predicted.tolist()} | ({} if std is None else {"std": std.tolist()})
     rows = []
     for index, note in enumerate(records.notes):
-        notes = {f"input_{name}" if name in OURS else name: value for name, value in note.items()}
+        notes = {f"input_{name}" if name in COLUMNS else name: value for name, value in note.items()}
         rows.append({"record": index + 1, **notes, **{name: column[index] for name, column in columns.items()}})
     return rows
 

@@ -44,6 +44,6 @@ def _pair(predicted: ArrayLike, target: ArrayLike) -> tuple[NDArray[np.float64],
             f"predictions have shape {first.shape}, targets {second.shape}; expected equal shapes (n,) with n above 0"
         )
     for name, row in (("prediction", first), ("target", second)):
-        if len(wrong := np.flatnonzero(~np.isfinite(row))):
-            raise DataError(f"{name} {wrong[0]} is {row[wrong[0]]}; expected finite numbers: leave such graphs out")
+        if len(invalid := np.flatnonzero(~np.isfinite(row))):
+            raise DataError(f"{name} {invalid[0]} is {row[invalid[0]]}; expected finite numbers: leave such graphs out")
     return first, second

@@ -14,9 +14,13 @@ from nas_core.graph import Graphs
 from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
-FOLDS, MORE_FOLDS, FEW = 5, 10, 60  # number of folds, number for few graphs, and maximum number of graphs that are few
+FOLDS, MORE_FOLDS, FEW_GRAPHS = (
+    5,
+    10,
+    60,
+)  # number of folds, number for few graphs, and maximum number of graphs that are few
 PRIOR_GRAPHS = 60.0  # number of graphs for which the prior weights count in the fit
-LEAST = 1e-6
+EPS = 1e-6
 COVERAGE = 0.683
 SINGLE_WEIGHT = 0.85  # weight of the coverage at one standard deviation, relative to that at two
 GRID = np.linspace(0.0, 4.0, 41)
@@ -26,7 +30,7 @@ def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.i
     """Return a random fold for each graph ``(G,)``. Equal graphs have the same fold."""
     inverse = graphs.distinct()[1]
     distinct = int(inverse.max()) + 1
-    count = folds or (MORE_FOLDS if distinct <= FEW else FOLDS)
+    count = folds or (MORE_FOLDS if distinct <= FEW_GRAPHS else FOLDS)
     return (np.random.default_rng([seed, 5]).permutation(distinct) % min(count, distinct))[inverse]
 
 
@@ -55,9 +59,9 @@ class Mixture:
             targets: ``(G,)`` targets.
             prior: ``(P,)`` prior weights.
         """
-        shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))
-        mean, between = shares @ held_out, _between(held_out, shares)
-        noise, disagreement = _likeliest(learned - mean, between)
+        shares = _fit_shares(held_out, learned, np.asarray(prior, np.float64))
+        mean, between = shares @ held_out, _variance_between(held_out, shares)
+        noise, disagreement = _fit_noise(learned - mean, between)
         mixture = cls(tuple(shares.tolist()), noise, disagreement, 1.0)
         predicted, deviation = mixture.combine(held_out, scale)
         return cls(mixture.shares, noise, disagreement, calibration_factor(np.abs(targets - predicted) / deviation))
@@ -66,7 +70,7 @@ class Mixture:
         """Average scaled predictions ``(P, B)``; return mean and standard deviation ``(B,)``, in units of targets."""
         shares = np.array(self.shares)
         mean = shares @ rows
-        deviation = np.sqrt(self.noise**2 + self.disagreement**2 * _between(rows, shares))
+        deviation = np.sqrt(self.noise**2 + self.disagreement**2 * _variance_between(rows, shares))
         width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
         return scale.restore(mean), self.factor * width / 2
 
@@ -74,43 +78,43 @@ class Mixture:
         return {**vars(self), "shares": list(self.shares)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
+    def from_json(cls, data: Mapping[str, Any], models: int) -> Mixture:
         shares = tuple(data["shares"])
-        if len(shares) != parts:
-            raise DataError(f"the predictor has {len(shares)} weights for {parts} models; train it again")
+        if len(shares) != models:
+            raise DataError(f"the predictor has {len(shares)} weights for {models} models; train it again")
         return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 
-def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
+def _fit_shares(held_out: Array, learned: Array, prior: Array) -> Array:
     from scipy.optimize import nnls
 
     if len(held_out) == 1:
         return np.ones(1)
-    weight = np.sqrt(PRIOR_GRAPHS * max(float(held_out.var(0).mean()), LEAST**2))
+    weight = np.sqrt(PRIOR_GRAPHS * max(float(held_out.var(0).mean()), EPS**2))
     large = 1e3 * float(np.abs(held_out).sum() + 1)
     rows = np.concatenate([held_out.T, weight * np.eye(len(prior)), large * np.ones((1, len(prior)))])
     shares, _ = nnls(rows, np.concatenate([learned, weight * prior, [large]]))
     return np.asarray(shares / shares.sum())
 
 
-def _between(rows: Array, shares: Array) -> Array:
+def _variance_between(rows: Array, shares: Array) -> Array:
     return np.asarray(shares @ (rows - shares @ rows) ** 2)
 
 
-def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
+def _fit_noise(errors: Array, between: Array) -> tuple[float, float]:
     """Return the maximum-likelihood noise and disagreement for normal errors."""
-    best, likeliest = np.inf, (0.0, 0.0)
+    lowest, best = np.inf, (0.0, 0.0)
     for disagreement in GRID:
         added = disagreement**2 * between
         noise2 = float(np.mean(errors**2))
         for _ in range(30):  # fixed point for the noise
-            weights = 1 / (noise2 + added + LEAST**2) ** 2
-            noise2 = max(float((weights * (errors**2 - added)).sum() / weights.sum()), LEAST**2)
+            weights = 1 / (noise2 + added + EPS**2) ** 2
+            noise2 = max(float((weights * (errors**2 - added)).sum() / weights.sum()), EPS**2)
         variance = noise2 + added
         loss = float((errors**2 / variance + np.log(variance)).sum())
-        if loss < best:
-            best, likeliest = loss, (float(np.sqrt(noise2)), float(disagreement))
-    return likeliest
+        if loss < lowest:
+            lowest, best = loss, (float(np.sqrt(noise2)), float(disagreement))
+    return best
 
 
 def calibration_factor(errors: Array) -> float:
@@ -122,4 +126,4 @@ def calibration_factor(errors: Array) -> float:
     count = len(errors)
     single = np.quantile(errors, min(COVERAGE * (count + 1) / count, 1.0))
     double = np.quantile(errors, min(0.955 * (count + 1) / count, 1.0)) / 2
-    return float(max(single**SINGLE_WEIGHT * double ** (1 - SINGLE_WEIGHT), LEAST))
+    return float(max(single**SINGLE_WEIGHT * double ** (1 - SINGLE_WEIGHT), EPS))

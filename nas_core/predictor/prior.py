@@ -84,8 +84,8 @@ class Prior:
         weights = np.concatenate([np.full(len(b.targets), 1000 * b.weight / len(b.targets)) for b in benchmarks])
         trees = tuple(_trees(features, targets, weights, names, seed + i) for i, names in enumerate(TREES))
         prior = cls(linear, trees, np.ones(len(trees) + 1))
-        parts = [prior._parts(b.features).std(1) for b in benchmarks]
-        return cls(linear, trees, np.sqrt(np.mean(np.square(parts), 0)) + 1e-9)
+        stds = [prior._model_scores(b.features).std(1) for b in benchmarks]
+        return cls(linear, trees, np.sqrt(np.mean(np.square(stds), 0)) + 1e-9)
 
     @property
     def width(self) -> int:
@@ -93,10 +93,10 @@ class Prior:
 
     def columns(self, features: Array) -> Array:
         """Return scores ``(G, T + 2)`` from features ``(G, F)``: the mean, then those of the T + 1 models."""
-        parts = self._parts(features) / self.scales[:, None]
-        return np.stack([(parts[0] + parts[1:].mean(0)) / 2, *parts], 1)
+        scores = self._model_scores(features) / self.scales[:, None]
+        return np.stack([(scores[0] + scores[1:].mean(0)) / 2, *scores], 1)
 
-    def _parts(self, features: Array) -> Array:
+    def _model_scores(self, features: Array) -> Array:
         return np.stack([features @ self.linear, *(tree.predict(features) for tree in self.trees)])
 
     def to_tensors(self) -> dict[str, Tensor]:

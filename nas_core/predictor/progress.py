@@ -55,9 +55,9 @@ class Losses:
             return
         self._pending.append(loss)
         if on_host(loss.device) or len(self._pending) == EVERY:
-            self.tell()
+            self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report the losses that were not reported yet; call it at the end."""
         if self._progress is None or not self._pending:
             return

@@ -13,7 +13,7 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training import TrainConfig
 
-FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static")
+ADAPTIVE = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static")
 """Settings that adapt to the data by default."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
@@ -59,7 +59,7 @@ class Recipe:
 
     def changed(self, **changes: Any) -> Recipe:
         """Return a recipe with changed settings of it, its networks or training, which no longer adapt to data."""
-        fixed = {*self.kept, *(name for name in changes if name in FOLLOWING)}
+        fixed = {*self.kept, *(name for name in changes if name in ADAPTIVE)}
         return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
@@ -84,10 +84,10 @@ class Recipe:
     @property
     def mixture(self) -> str:
         """Description of the models whose predictions are averaged."""
-        parts = {"NN-Former networks": self.members}
+        counts = {"NN-Former networks": self.members}
         if self.statistics:
-            parts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
-        mixture = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+            counts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
+        mixture = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         return f"{mixture}; weights learned from out-of-fold predictions" if self.statistics else mixture
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,8 +95,8 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
-        parts = {"model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])}
-        return cls(**{**data, **parts, "kept": tuple(data["kept"])})
+        configs = {"model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])}
+        return cls(**{**data, **configs, "kept": tuple(data["kept"])})
 
 
 _RECIPES = {
@@ -153,11 +153,11 @@ def recipe_types() -> dict[str, type]:
     return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
 
 
-def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
+def required_settings(graphs: Graphs, recipe: Recipe, added: int = 0) -> dict[str, Any]:
     """Return the settings that a recipe must change to support the features and operations of graphs.
 
     Args:
-        room: number of operations and nodes that a fit added to the user's graphs.
+        added: number of operations and nodes that a fit added to the user's graphs.
     """
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
@@ -165,5 +165,7 @@ def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
     needed["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
     if model.readout == "class_token":
         needed["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
-    spare = {name: getattr(model, name) + room for name in ("operations", "max_nodes") if name in recipe.kept and room}
+    spare = {
+        name: getattr(model, name) + added for name in ("operations", "max_nodes") if name in recipe.kept and added
+    }
     return spare | {k: v for k, v in needed.items() if v != getattr(model, k) and k not in recipe.kept}

@@ -52,18 +52,18 @@ class TargetScale:
         return cls(*(tuple(float(x) for x in side) for side in sides))
 
     def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _through(targets, self.targets, self.learned)
+        return _interpolate(targets, self.targets, self.learned)
 
     def restore(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _through(learned, self.learned, self.targets)
+        return _interpolate(learned, self.learned, self.targets)
 
 
-def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
+def _interpolate(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
     if not x:
         return values
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
-    inside = np.interp(values, x, y)
-    return inside + slope * (np.minimum(values - x[0], 0) + np.maximum(values - x[-1], 0))
+    interpolated = np.interp(values, x, y)
+    return interpolated + slope * (np.minimum(values - x[0], 0) + np.maximum(values - x[-1], 0))
 
 
 def checked_targets(
@@ -81,8 +81,8 @@ def checked_targets(
     if graphs < 2:
         raise DataError(f"got {graphs} graph to fit to; expected at least 2, some hundred for a useful predictor")
     if not np.isfinite(values).all():
-        wrong = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise DataError(f"target {wrong} is {values[wrong]}; remove the graphs without a measured value")
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DataError(f"target {index} is {values[index]}; remove the graphs without a measured value")
     if positive and values.min() <= 0:
         raise DataError(f"target {int(values.argmin())} is {values.min()}; expected latencies above 0")
     if unscaled and len(outside := np.flatnonzero((values < UNSCALED[0]) | (values > UNSCALED[1]))):

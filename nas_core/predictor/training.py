@@ -93,12 +93,12 @@ class TrainConfig:
             )
 
 
-# number of positions (nodes and tokens), and minimum number of graphs, of the parts of a batch on a CPU
-PART_POSITIONS, PART_GRAPHS = 2400, 16
+# number of positions (nodes and tokens), and minimum number of graphs, of the chunks of a batch on a CPU
+CHUNK_POSITIONS, CHUNK_GRAPHS = 2400, 16
 SMALL = 32  # maximum number of nodes of graphs whose attention masks are stored for the whole training
 RESIDENT_BYTES = 2 * 2**30  # maximum bytes of padded adjacency matrices that are stored on the device
 
-Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
+LoadedBatch = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 """Graphs, their attention masks, and their targets ``(B,)``."""
 
 
@@ -124,27 +124,27 @@ class Bucket:
     def __len__(self) -> int:
         return len(self.graphs)
 
-    def parts(self, count: int) -> int:
-        """Return the number of parts into which a batch of ``count`` graphs is split."""
-        # on a CPU the activations of a part fit its cache
+    def chunk_count(self, count: int) -> int:
+        """Return the number of chunks of a batch of ``count`` graphs."""
+        # on a CPU the activations of a chunk fit its cache
         if self.packs or not on_host(self.device):
             return 1
         tokens = TOKENS if self.config.readout == "class_token" else 0
-        return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
+        return math.ceil(count / max(CHUNK_GRAPHS, CHUNK_POSITIONS // (self.largest + tokens)))
 
-    def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
+    def take(self, rows: NDArray[np.int64], index: Tensor, copies: int) -> LoadedBatch:
         """Return ``copies`` copies of graphs, given by the same indices on the host and on the device."""
-        rows, index = np.tile(chosen, copies), index.repeat(copies)
+        tiled, index = np.tile(rows, copies), index.repeat(copies)
         if self.packs:
-            packed = PackedBatch.of(self.graphs.take(rows), self.device)
+            packed = PackedBatch.of(self.graphs.take(tiled), self.device)
             topology = PackedTopology.of(packed.edges, packed.ops.numel(), self.device)
             return packed, topology, self.targets[index]
-        batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
+        batch = Batch.of(self.graphs, tiled, self.device) if self.batch is None else self.batch.take(index)
         dense = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
         return batch, dense, self.targets[index]
 
 
-CHECKED = EVERY  # number of steps between checks of the loss; each check waits for the device
+CHECK_EVERY = EVERY  # number of steps between checks of the loss; each check waits for the device
 
 
 class Trainer:
@@ -182,9 +182,9 @@ class Trainer:
         """
         while self.done < self.total:
             batches = self._epoch()
-            for bucket, chosen, index in batches[self.done % self.steps_per_epoch :]:
-                loss = self._step(bucket, chosen, index)
-                if (self.done % CHECKED == 0 or self.finished) and not math.isfinite(loss):
+            for bucket, rows, index in batches[self.done % self.steps_per_epoch :]:
+                loss = self._step(bucket, rows, index)
+                if (self.done % CHECK_EVERY == 0 or self.finished) and not math.isfinite(loss):
                     raise self._diverged(f"the loss is {loss:g}")
                 yield loss
 
@@ -197,9 +197,9 @@ class Trainer:
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise self._diverged("a weight is not finite")
 
-    def _diverged(self, what: str) -> ConfigError:
+    def _diverged(self, reason: str) -> ConfigError:
         return ConfigError(
-            f"training diverged: {what} after step {self.done} of {self.total}; give a lower lr (it is"
+            f"training diverged: {reason} after step {self.done} of {self.total}; give a lower lr (it is"
             f" {self.config.lr:g}), or limit the gradient norm with clip (it is {self.config.clip:g})"
         )
 
@@ -212,18 +212,18 @@ class Trainer:
             batches += [(bucket, order[i : i + size], index[i : i + size]) for i in range(0, len(bucket), size)]
         return [batches[i] for i in stream.permutation(len(batches))]
 
-    def _step(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor) -> Tensor:
-        config, count = self.config, len(chosen)
+    def _step(self, bucket: Bucket, indices: NDArray[np.int64], index: Tensor) -> Tensor:
+        config, count = self.config, len(indices)
         # Dropout of a step depends on the seed and its number alone.
         seed_streams((config.seed * 1_000_003 + self.done) % 2**63, self.device)
         for group in self.optimizer.param_groups:
-            group["lr"] = config.lr * self.rate_share(self.done)
+            group["lr"] = config.lr * self.lr_factor(self.done)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        parts = bucket.parts(count)
+        chunks = bucket.chunk_count(count)
         losses = [
-            self._gradients(bucket, rows, part, len(rows) / count)
-            for rows, part in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
+            self._gradients(bucket, rows, index_chunk, len(rows) / count)
+            for rows, index_chunk in zip(np.array_split(indices, chunks), index.tensor_split(chunks), strict=True)
         ]
         if config.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
@@ -234,11 +234,11 @@ class Trainer:
         self.done += 1
         return torch.stack(losses).sum()
 
-    def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
-        batch, topology, target = bucket.take(chosen, index, self.config.copies)
+    def _gradients(self, bucket: Bucket, rows: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
+        batch, topology, target = bucket.take(rows, index, self.config.copies)
         with computing_in(self.precision, self.device):
             predicted = self.model(batch, topology)
-        loss = self.loss_of(predicted, target, len(chosen)) * share
+        loss = self.loss_of(predicted, target, len(rows)) * share
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
@@ -260,14 +260,14 @@ class Trainer:
             loss = loss + config.consistency_weight * (predicted[:count] - predicted[count:]).abs().mean()
         return loss
 
-    def rate_share(self, step: int) -> float:
+    def lr_factor(self, step: int) -> float:
         """Return the learning rate of a step as a fraction of the peak."""
         config, warm = self.config, self.config.warmup * self.total
         if step < warm:
             return step / warm
-        along = (step - warm) / max(1.0, self.total - warm)
-        falling = 0.5 * (1 + math.cos(math.pi * along)) if config.decay == "cosine" else 1 - along
-        return config.final_lr + (1 - config.final_lr) * falling
+        progress = (step - warm) / max(1.0, self.total - warm)
+        factor = 0.5 * (1 + math.cos(math.pi * progress)) if config.decay == "cosine" else 1 - progress
+        return config.final_lr + (1 - config.final_lr) * factor
 
     def state(self) -> dict[str, Tensor]:
         """Return the training state, from which :meth:`restore` continues exactly."""

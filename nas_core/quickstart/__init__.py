@@ -56,8 +56,8 @@ class Quickstart(abc.ABC):
 
     def pages(self) -> Mapping[str, str]:
         """Return file name -> text of ``README.md`` and the script."""
-        package, *parts = self.templates.split("/")
-        folder = files(package).joinpath(*parts)
+        package, *folders = self.templates.split("/")
+        folder = files(package).joinpath(*folders)
         return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
 
     def contents(self) -> dict[str, str | bytes]:

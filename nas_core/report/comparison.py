@@ -14,13 +14,22 @@ from nas_core.files.reading import real_path
 from nas_core.report import figures
 from nas_core.report.page import Page
 from nas_core.report.plots import pareto_front
-from nas_core.report.run import UNITS, SearchRun, facts_of, limit_notes, machine_of, read_run, started, took
+from nas_core.report.run import (
+    UNITS,
+    SearchRun,
+    facts_of,
+    limit_notes,
+    machine_of,
+    read_run,
+    start_time,
+    total_duration,
+)
 from nas_core.report.search_page import best_number, cloud_of, finalist_labels, points_of
 from nas_core.report.tables import Column, Table
 
 _LIMITS = 4
 """Number of costs at which searches without limits are compared."""
-_SAME = {
+_SHARED_SETTINGS = {
     "space": "search space",
     "data": "data",
     "valid_subset": "validation split",
@@ -42,7 +51,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     first = runs[0]
     points = points_of(runs, names)
     page = Page(f"{len(runs)} architecture searches", f"Compared: {', '.join(names)}.")
-    if different := _different(runs):
+    if different := _differing_settings(runs):
         page.paragraph(f"The runs differ in {', '.join(different)}.")
     page.heading("Best of each run")
     page.table(comparison_table(runs))
@@ -54,9 +63,9 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     y, sources = first.metric_info(first.metric).title, ", or ".join(dict.fromkeys(run.source for run in runs))
     for cost in costs:
         clouds = []
-        for place, (run, name) in enumerate(zip(runs, names, strict=True)):
-            labels = [replace(label, name="") for label in finalist_labels(run, points, cost, place)]
-            clouds.append(replace(cloud_of(run, points, cost, name, place), labels=labels))
+        for index, (run, name) in enumerate(zip(runs, names, strict=True)):
+            labels = [replace(label, name="") for label in finalist_labels(run, points, cost, index)]
+            clouds.append(replace(cloud_of(run, points, cost, name, index), labels=labels))
         title = first.metric_info(cost).title
         page.plot(
             figures.fronts(clouds, title, y, maximised=first.maximised, own_fronts=True),
@@ -83,7 +92,7 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
     """Return a row per run, with its best value within each limit."""
     cost = _common_costs(runs)[0]
     fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
-    limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
+    limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even_limits(fronts)
     volumes = _volumes(fronts, runs[0].maximised)
     metric = runs[0].metric_info(runs[0].metric)
     unit = UNITS.get(cost, "")
@@ -95,13 +104,13 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
             "evaluations": len(run.evaluations),
             "front": len(front),
             "volume": volume,
-            "started": started(run),
-            "duration": took(run),
+            "started": start_time(run),
+            "duration": total_duration(run),
             "machine": machine_of(run),
         }
         for limit in limits:
-            within = [y for x, y in _within_limit(run, cost, limit, front) if x <= limit]
-            row[f"{limit:g}"] = within[-1] if within else None
+            allowed = [y for x, y in _within_limit(run, cost, limit, front) if x <= limit]
+            row[f"{limit:g}"] = allowed[-1] if allowed else None
         rows.append(row)
     columns = [
         Column("run", "run"),
@@ -123,8 +132,8 @@ def _within_limit(
     missed = {f["key"] for f in run.finalists if f["measured"].get(cost) is not None and f["measured"][cost] > limit}
     if not missed:
         return front
-    within = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
-    return pareto_front(replace(run, evaluations=within).points(cost), run.maximised)
+    allowed = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
+    return pareto_front(replace(run, evaluations=allowed).points(cost), run.maximised)
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
@@ -134,8 +143,8 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
         ConfigError: a run is given twice.
     """
     folders = [real_path(run.folder) for run in runs]
-    if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
-        raise ConfigError(f"run folder {twice} is given twice; give each run once")
+    if repeated := next((folder for folder in folders if folders.count(folder) > 1), None):
+        raise ConfigError(f"run folder {repeated} is given twice; give each run once")
     names = [run.name for run in runs]
     depth = 1
     while len(set(names)) < len(names):
@@ -162,16 +171,18 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
     return common
 
 
-def _different(runs: Sequence[SearchRun]) -> list[str]:
+def _differing_settings(runs: Sequence[SearchRun]) -> list[str]:
     first = runs[0]
     different = [
-        shown for name, shown in _SAME.items() if any(r.settings.get(name) != first.settings.get(name) for r in runs)
+        label
+        for name, label in _SHARED_SETTINGS.items()
+        if any(r.settings.get(name) != first.settings.get(name) for r in runs)
     ]
     units = {run.metric_info(run.metric).title for run in runs}
     return different + ([f"units of the objective ({', '.join(sorted(units))})"] if len(units) > 1 else [])
 
 
-def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
+def _even_limits(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
     low, high = max(front[0][0] for front in fronts), max(front[-1][0] for front in fronts)
     return sorted({float(f"{value:.3g}") for value in np.linspace(low, high, _LIMITS + 1)[1:]})
 

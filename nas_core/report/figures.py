@@ -75,11 +75,11 @@ def fronts(
         line = {"shape": "hv", "width": 2, "color": COLOURS[index % len(COLOURS)] if own_fronts else _GREY}
         data.append({**_line(f"{name} ({len(front)})", [a for a, _ in front], [b for _, b in front]), "line": line})
         if labels := [label for c in group for label in c.labels]:
-            whose = f" of {group[0].name}" if own_fronts else ""
+            suffix = f" of {group[0].name}" if own_fronts else ""
             data.append(
                 {
                     **_line(
-                        f"finalists{whose} ({len(labels)})",
+                        f"finalists{suffix} ({len(labels)})",
                         [label.x for label in labels],
                         [label.y for label in labels],
                     ),

@@ -67,13 +67,13 @@ class Points:
     @property
     def content(self) -> dict[str, Any]:
         """Content of the page's table, without empty columns."""
-        used = [
-            place for place in range(len(self.fields)) if any(row.values[place] not in (None, "") for row in self.rows)
+        columns = [
+            index for index in range(len(self.fields)) if any(row.values[index] not in (None, "") for row in self.rows)
         ]
-        rows = [vars(row) | {"values": [row.values[place] for place in used]} for row in self.rows]
+        rows = [vars(row) | {"values": [row.values[index] for index in columns]} for row in self.rows]
         return {
             "noun": self.noun,
-            "fields": [asdict(self.fields[place]) for place in used],
+            "fields": [asdict(self.fields[index]) for index in columns],
             "genes": list(self.shown),
             "letters": {word: list(kind) for word, kind in self.kinds.items()},
             "file": dict(self.file) or None,
@@ -116,15 +116,15 @@ class Page:
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
         """Add a table; row ``first`` is selected."""
         content = _json({**points.content, "first": first})
-        part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
-        self._parts.append(("points", part))
+        fields = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
+        self._parts.append(("points", fields))
 
     def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "") -> None:
         """Add a plotly figure."""
         height = int(figure["layout"].get("height", 440))
         number = sum(kind == "plot" for kind, _ in self._parts) + 1
-        part = {"number": number, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}
-        self._parts.append(("plot", part))
+        fields = {"number": number, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}
+        self._parts.append(("plot", fields))
 
     def render(self) -> str:
         """Return the page as HTML, with plotly.js if it has figures."""

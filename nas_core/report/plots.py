@@ -87,20 +87,20 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
     """Draw heat maps ``title -> matrix`` with a common colour scale from 0."""
     grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
     highest = max(float(grid.max()) for grid in grids.values()) or 1.0
-    places = 2 if highest >= _SMALL else 3
+    decimals = 2 if highest >= _SMALL else 3
     side = _SIDE * len(names) + _SQUARE
     with figure_of((side * len(grids) + 0.8, side)) as figure:
         all_axes = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
         for axes, (title, grid) in zip(all_axes, grids.items(), strict=True):
-            drawn = axes.imshow(grid, vmin=0.0, vmax=highest, cmap="YlGnBu")
+            image = axes.imshow(grid, vmin=0.0, vmax=highest, cmap="YlGnBu")
             axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
             axes.set_yticks(range(len(names)), names, fontsize=8)
             axes.set_title(title, fontsize=10)
             axes.grid(visible=False)
             for (row, column), value in np.ndenumerate(grid) if len(names) <= _WRITTEN else ():
                 ink = "white" if value > 0.6 * highest else "black"
-                axes.text(column, row, f"{value:.{places}f}", ha="center", va="center", fontsize=7, color=ink)
-        figure.colorbar(drawn, ax=list(all_axes), label=label, shrink=0.8)
+                axes.text(column, row, f"{value:.{decimals}f}", ha="center", va="center", fontsize=7, color=ink)
+        figure.colorbar(image, ax=list(all_axes), label=label, shrink=0.8)
         return png(figure)
 
 

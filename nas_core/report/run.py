@@ -178,7 +178,7 @@ def read_run(folder: str | Path) -> SearchRun:
         defaults: dict[str, Any] = {"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": ""}
         finalists = [{**defaults, **finalist} for finalist in read_json(file)["finalists"]] if file.exists() else []
         content = read_yaml(config) if config.exists() else {}
-        settings, notes = (dict(content.get(part) or {}) for part in ("settings", "notes"))
+        settings, notes = (dict(content.get(section) or {}) for section in ("settings", "notes"))
     return SearchRun(folder, settings, evaluations, finalists, notes, read_sessions(folder))
 
 
@@ -199,10 +199,10 @@ def limit_label(search: str) -> str:
     """Return a search's displayed name: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
     if search == "unlimited":
         return "without a limit"
-    parts = [label.partition("<=") for label in search.split()]
-    if not all(limit and metric in UNITS for metric, _, limit in parts):
+    limits = [label.partition("<=") for label in search.split()]
+    if not all(limit and metric in UNITS for metric, _, limit in limits):
         return search
-    return ", ".join(f"≤ {limit} {UNITS[metric]}" for metric, _, limit in parts)
+    return ", ".join(f"≤ {limit} {UNITS[metric]}" for metric, _, limit in limits)
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
@@ -212,14 +212,14 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
     first = next(iter(run.costs), run.metric)
     for finalist in sorted(run.finalists, key=lambda f: run.value(f["metrics"], first) or 0.0):
         metrics = finalist["metrics"]
-        predicted, real = run.value(metrics, "latency_ms"), run.value(finalist["measured"], "latency_ms")
+        predicted, measured = run.value(metrics, "latency_ms"), run.value(finalist["measured"], "latency_ms")
         rows.append(
             {
                 "architecture": finalist["key"],
                 **{name: metrics.get(name) for name in ("params_m", "flops_g", "memory_mb", "cache_mb", *others)},
                 "predicted_ms": predicted,
-                "measured_ms": real,
-                "off_percent": (predicted / real - 1) * 100 if predicted and real else None,
+                "measured_ms": measured,
+                "off_percent": (predicted / measured - 1) * 100 if predicted and measured else None,
                 run.metric: run.value(metrics),
                 "best_of": ", ".join(map(limit_label, finalist["best_of"])),
                 "over_limit": ", ".join(map(limit_label, finalist["over_limit"])),
@@ -313,14 +313,14 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
     failed = sum(run.value(evaluation["metrics"]) is None for evaluation in run.evaluations)
     facts: dict[str, Any] = {
         "run folder": str(real_path(run.folder)),
-        "started": started(run),
-        "duration": took(run),
+        "started": start_time(run),
+        "duration": total_duration(run),
         "machine": machine_of(run),
         "checkpoint": run.notes.get("checkpoint") or run.settings.get("checkpoint"),
         "latency model": run.notes.get("latency_model"),
         "device": ", ".join(str(run.notes[name]) for name in ("device", "device_name") if run.notes.get(name)),
         "precision": run.settings.get("precision"),
-        **{shown: run.settings.get(name) for name, shown in _SETTINGS.items()},
+        **{label: run.settings.get(name) for name, label in _SETTINGS.items()},
         "objective": run.objective,
         "evaluations": f"{len(run.evaluations)} ({failed} failed)" if failed else len(run.evaluations),
         "searches": ", ".join(map(limit_label, run.history())),
@@ -330,21 +330,21 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 
 
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
-    shown = {*_SETTINGS, "checkpoint", "precision", "latency_model", "device", "device_name"}
+    excluded = {*_SETTINGS, "checkpoint", "precision", "latency_model", "device", "device_name"}
     plain = {
-        n: v for n, v in {**run.settings, **run.notes}.items() if n not in shown and isinstance(v, str | int | float)
+        n: v for n, v in {**run.settings, **run.notes}.items() if n not in excluded and isinstance(v, str | int | float)
     }
     return {name.replace("_sha256", " (SHA-256)"): value for name, value in plain.items()}
 
 
-def started(run: SearchRun) -> str:
+def start_time(run: SearchRun) -> str:
     """Return the start time to the minute; empty if unknown."""
     if not run.sessions:
         return ""
     return datetime.fromisoformat(run.sessions[0]["started"]).strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
-def took(run: SearchRun) -> str:
+def total_duration(run: SearchRun) -> str:
     """Return the total duration of all sessions; empty if unknown."""
     if not run.sessions:
         return ""
@@ -356,6 +356,10 @@ def took(run: SearchRun) -> str:
 def machine_of(run: SearchRun) -> str:
     machines = []
     for machine in (session["machine"] for session in run.sessions):
-        parts = [machine.get("host"), machine.get("cpu"), f"{machine['cores']} cores" if machine.get("cores") else None]
-        machines.append(", ".join(str(part) for part in parts if part))
+        fields = [
+            machine.get("host"),
+            machine.get("cpu"),
+            f"{machine['cores']} cores" if machine.get("cores") else None,
+        ]
+        machines.append(", ".join(str(field) for field in fields if field))
     return "; ".join(dict.fromkeys(machines))

@@ -104,17 +104,17 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
     metrics = list(dict.fromkeys(name for run in runs for name in (run.metric, *run.costs, *run.others)))
     rows: list[Row] = []
     numbers: dict[tuple[int, str], int] = {}
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         finalists = {finalist["key"]: finalist for finalist in run.finalists}
         for evaluation in run.evaluations:
             key = str(evaluation.get("key"))
-            numbers.setdefault((place, key), len(rows))
+            numbers.setdefault((index, key), len(rows))
             finalist = finalists.get(key, {})
             metric_values = [run.value(evaluation["metrics"], name) for name in metrics]
             measured = run.value(finalist.get("measured", {}), "latency_ms")
             best = ", ".join(map(limit_label, finalist.get("best_of", ())))
             texts = [limit_label(str(evaluation["search"])), best]
-            values = [names[place] if names else None, *metric_values, measured, *texts]
+            values = [names[index] if names else None, *metric_values, measured, *texts]
             rows.append(Row(key, values, about=[evaluation.get("error") or ""], genes=evaluation.get("genes", {})))
     fields = [Field("run")]
     for metric in (runs[0].metric_info(name) for name in metrics):
@@ -135,8 +135,8 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
     """Return the row index of the best finalist; without finalists, of the best evaluation."""
     sign = -1.0 if runs[0].maximised else 1.0
     scored = [
-        (not entry.get("best_of"), sign * value, points.numbers.get((place, str(entry.get("key"))), 0))
-        for place, run in enumerate(runs)
+        (not entry.get("best_of"), sign * value, points.numbers.get((index, str(entry.get("key"))), 0))
+        for index, run in enumerate(runs)
         for entry in (*run.finalists, *run.evaluations)
         if (value := run.value(entry["metrics"])) is not None
     ]
@@ -144,16 +144,16 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 
 
 def cloud_of(
-    run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
+    run: SearchRun, points: Evaluations, cost: str, name: str, index: int = 0, search: str | None = None
 ) -> Cloud:
     """Return points (cost, metric) of a run.
 
     Args:
-        place: index of the run in ``points``.
+        index: index of the run in ``points``.
         search: only evaluations of this search.
     """
     triples = [
-        (x, y, points.numbers[place, str(evaluation.get("key"))])
+        (x, y, points.numbers[index, str(evaluation.get("key"))])
         for evaluation in run.evaluations
         if search in (None, str(evaluation["search"]))
         and (x := run.value(evaluation["metrics"], cost)) is not None
@@ -162,11 +162,11 @@ def cloud_of(
     return Cloud(name, [x for x, _, _ in triples], [y for _, y, _ in triples], [number for _, _, number in triples])
 
 
-def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, index: int = 0) -> list[plots.Mark]:
     """Return the finalists, labelled with searches whose best they are or whose limits they exceed.
 
     Args:
-        place: index of the run in ``points``.
+        index: index of the run in ``points``.
     """
     labels = []
     for finalist in run.finalists:
@@ -174,7 +174,7 @@ def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int =
         best = [f"best {limit_label(s)}" if s == "unlimited" else limit_label(s) for s in finalist["best_of"]]
         name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
         if x is not None and y is not None:
-            labels.append(plots.Mark(name, x, y, points.numbers.get((place, finalist["key"]))))
+            labels.append(plots.Mark(name, x, y, points.numbers.get((index, finalist["key"]))))
     return labels
 
 
@@ -240,8 +240,8 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 def _add_finalists(page: Page, run: SearchRun, state: State) -> None:
     page.heading("Finalists")
     if not run.finalists:
-        more = " Start it again to continue it." if state == "stopped" else ""
-        page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
+        hint = " Start it again to continue it." if state == "stopped" else ""
+        page.paragraph(f"The search has not ended; finalists are chosen at its end.{hint}")
         return
     page.table(finalists_table(run))
     for note in limit_notes(run):
@@ -257,14 +257,14 @@ def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})
     return [
         {
-            "index": evaluation.get("index", place),
+            "index": evaluation.get("index", index),
             "search": evaluation["search"],
             "key": evaluation.get("key"),
             "error": evaluation.get("error"),
             **{name: run.value(evaluation["metrics"], name) for name in metrics},
             **{name: evaluation.get("genes", {}).get(name) for name in genes},
         }
-        for place, evaluation in enumerate(run.evaluations)
+        for index, evaluation in enumerate(run.evaluations)
     ]
 
 

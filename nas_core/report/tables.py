@@ -41,8 +41,8 @@ class Table:
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def without_empty_columns(self) -> Table:
-        used = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
-        return Table(used, self.rows)
+        columns = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
+        return Table(columns, self.rows)
 
     def cells(self) -> list[list[str]]:
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
@@ -54,7 +54,7 @@ class Table:
         lines.insert(1, ["-" * width for width in widths])
         fit: list[Callable[[str, int], str]] = [str.rjust if column.spec else str.ljust for column in self.columns]
         return "\n".join(
-            "  ".join(place(cell, width) for place, cell, width in zip(fit, line, widths, strict=True)).rstrip()
+            "  ".join(align(cell, width) for align, cell, width in zip(fit, line, widths, strict=True)).rstrip()
             for line in lines
         )
 
@@ -76,7 +76,7 @@ def describe(architecture: Architecture) -> str:
     for name, gene in architecture.items():
         side, _, short_name = name.rpartition(".")
         layers = [
-            (str(option), len(list(same))) for option, same in groupby(gene if isinstance(gene, tuple) else [gene])
+            (str(option), len(list(group))) for option, group in groupby(gene if isinstance(gene, tuple) else [gene])
         ]
         value = "/".join(f"{text}x{count}" if count > 2 else "/".join([text] * count) for text, count in layers)
         groups.setdefault(side, []).append(f"{short_name} {value}")

@@ -18,7 +18,7 @@ from nas_core.search.calibration.model import calibrated_metrics, objective_of
 from nas_core.search.engine import search
 from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
-from nas_core.search.registry import STRATEGIES, config_of, default_strategy, how_many
+from nas_core.search.registry import STRATEGIES, config_of, default_strategy, describe_budget
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class SearchSettings:
             raise ConfigError(f"workload has no effect without a limit of {' or '.join(MEMORY)}; add one, or omit it")
 
     @property
-    def evaluated_on(self) -> dict[str, Any]:
+    def data_options(self) -> dict[str, Any]:
         """Data options for :func:`nas_core.supernet.open_supernet`."""
         from nas_core.search.calibration.files import evaluation_settings
 
@@ -124,14 +124,14 @@ def _limit(name: str, value: Any) -> tuple[float | str, ...]:
     if len(values) != 1 and name != "latency_ms":
         raise ConfigError(f"limit {name} is {list(values)}; expected one number; only latency limits can be several")
     limits: list[float | str] = []
-    for given in values:
-        percentage = name == "latency_ms" and isinstance(given, str) and given.endswith("%")
-        number = given.removesuffix("%") if percentage else given
+    for item in values:
+        percentage = name == "latency_ms" and isinstance(item, str) and item.endswith("%")
+        number = item.removesuffix("%") if percentage else item
         with suppress(ValueError):
             number = float(number) if isinstance(number, str) else number
         allowed = Range(0, 100 if percentage else math.inf, (0,))
         number = float(checked_value(number, float, f"limit {name}" + " in %" * percentage, allowed))
-        limits.append(given if percentage else number)
+        limits.append(item if percentage else number)
     return tuple(limits)
 
 
@@ -215,15 +215,15 @@ class _CheckpointSearch:
         self.compared: dict[str, Any] = {
             "checkpoint_sha256": file_digest(settings.checkpoint),
             "latency_model_sha256": file_digest(model) if model else None,
-            **settings.evaluated_on,
+            **settings.data_options,
             "precision": settings.precision,
             **({"calibration_sha256": file_digest(settings.calibration)} if settings.calibration else {}),
         }
-        self.opened = settings.evaluated_on | (
+        self.opened = settings.data_options | (
             {} if settings.precision == "fp32" else {"precision": settings.precision}
         )
         # with executors, this process needs only the space, and may lack the device
-        options = {**self.opened, "device": settings.device} if self.here else settings.evaluated_on | {"device": "cpu"}
+        options = {**self.opened, "device": settings.device} if self.here else settings.data_options | {"device": "cpu"}
         supernet = open_supernet(settings.checkpoint, **options)
         calibration, further = self._calibration(supernet, options) if settings.calibration else (None, [])
         latency = load_latency_model(model, "genes", supernet.space) if model else None
@@ -238,19 +238,19 @@ class _CheckpointSearch:
         settings, evaluation = self.settings, self.evaluation
         for strategy in self.strategies.values():
             strategy.start()  # raises the error of an infeasible limit
-        elsewhere, context = self._elsewhere()
-        number = how_many(list(self.strategies.values()))
-        self.log(f"strategy {self.strategy}: {number}")
+        executor, context = self._executor()
+        budget = describe_budget(list(self.strategies.values()))
+        self.log(f"strategy {self.strategy}: {budget}")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
-        evaluate_many = elsewhere and evaluation.calibrated_many(elsewhere)
+        evaluate_many = executor and evaluation.calibrated_many(executor)
         with context:
             result = search(
                 self.strategies,
-                None if elsewhere else evaluation,
+                None if executor else evaluation,
                 settings.out,
                 evaluate_many=evaluate_many,
-                batch_size=elsewhere.batch_size if elsewhere else 1,
+                batch_size=executor.batch_size if executor else 1,
                 objectives=self.objectives,
                 finalists=settings.finalists,
                 settings=self.compared,
@@ -284,24 +284,24 @@ class _CheckpointSearch:
         workload = self._workload()
         self.compared |= {"workload": workload} if workload else {}
         limits = {name: settings.limit.get(name, (None,))[0] for name in LIMITS if name != "latency_ms"}
-        for_all = cost_limits(self.space, limits, workload=workload)
+        shared = cost_limits(self.space, limits, workload=workload)
         latencies = [latency_limit(model, ms) for ms in self._limits_ms(model)] if model else []
         calibration = self.evaluation.calibration
         quality = objective_of(calibration) if calibration else "loss"
-        kind = STRATEGIES.get(self.strategy)
-        objectives = [quality, *(["latency_ms"] if model else self.costs)][: kind.max_objectives]
-        if kind.multi_objective and len(objectives) < 2:
+        strategy_class = STRATEGIES.get(self.strategy)
+        objectives = [quality, *(["latency_ms"] if model else self.costs)][: strategy_class.max_objectives]
+        if strategy_class.multi_objective and len(objectives) < 2:
             raise ConfigError(
                 f"strategy {self.strategy} needs a second metric besides {quality}, but parameters and FLOPs cannot"
                 f" be computed for search space {self.space.name!r}; give a latency model"
             )
         strategies: dict[str, Strategy] = {}
-        for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
+        for constraints in [[latency, *shared] for latency in latencies] or [shared]:
             name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-            strategies[name] = kind.create(
+            strategies[name] = strategy_class.create(
                 self.space, constraints, self.config, objectives=objectives, seed=settings.seed
             )
-        return for_all, strategies
+        return shared, strategies
 
     @property
     def costs(self) -> list[str]:
@@ -310,8 +310,8 @@ class _CheckpointSearch:
     def _objectives(self) -> list[str]:
         last = list(self.strategies.values())[-1]
         latency = ["latency_ms"] if self.evaluation.latency else []
-        weighed = [*last.objectives, *latency, *(constraint.name for constraint in self.limits)]
-        return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
+        names = [*last.objectives, *latency, *(constraint.name for constraint in self.limits)]
+        return list(dict.fromkeys(names if len(names) > 1 else [*names, *self.costs]))
 
     def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
         limits = []
@@ -337,7 +337,7 @@ class _CheckpointSearch:
         config = asdict(kind.config(workload))
         return {name: config[name] for name in workload}
 
-    def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
+    def _executor(self) -> tuple[Any, AbstractContextManager[Any]]:
         from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 
         settings, on_paper = self.settings, self.evaluation.on_paper

@@ -75,11 +75,11 @@ class Constraint:
         if not len(rows):
             return np.zeros(0)
         step = self.batch_size or len(rows)
-        work, parts = SlowWork(f"predicting {self.name} of architectures", len(rows)), list[Any]()
+        work, batches = SlowWork(f"predicting {self.name} of architectures", len(rows)), list[Any]()
         for start in range(0, len(rows), step):
-            parts.append(self.predict_rows(rows[start : start + step]))
+            batches.append(self.predict_rows(rows[start : start + step]))
             work.advance(min(start + step, len(rows)))
-        values = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), np.float64)
+        values = np.asarray(batches[0] if len(batches) == 1 else np.concatenate(batches), np.float64)
         if values.shape != (len(rows),):
             raise ConstraintError(
                 f"the predictor of {self.name} returned shape {values.shape} for {len(rows)} rows;"
@@ -103,10 +103,10 @@ def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]
         constraints = tuple(limits)
     except (TypeError, ValueError):
         constraints = (limits,)  # type: ignore[assignment]
-    if wrong := [item for item in constraints if not isinstance(item, Constraint)]:
+    if invalid := [item for item in constraints if not isinstance(item, Constraint)]:
         raise ConstraintError(
-            f"{wrong[0]!r} is not a constraint; expected Constraint objects, or a dictionary: metric -> (function of an"
-            " architecture, largest value allowed)"
+            f"{invalid[0]!r} is not a constraint; expected Constraint objects, or a dictionary: metric -> (function of"
+            " an architecture, largest value allowed)"
         )
     return constraints
 

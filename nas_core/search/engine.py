@@ -23,9 +23,9 @@ from nas_core.search.finalists import (
     Finalist,
     choose_finalists,
     goals_of,
+    restore_measurements,
     save_finalists,
     select_best,
-    with_measured_before,
 )
 from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.progress import Progress
@@ -136,7 +136,7 @@ def search(
     with (
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
-        engine = _Engine(named, evaluator, Path(folder), objectives, batch_size, kept=out_dir is not None)
+        engine = _Engine(named, evaluator, Path(folder), objectives, batch_size, persistent=out_dir is not None)
         return engine.run(finalists, settings or {}, notes or {}, progress)
 
 
@@ -192,10 +192,10 @@ class _Engine:
         folder: Path,
         objectives: Sequence[str] | None,
         batch_size: int,
-        kept: bool,
+        persistent: bool,
     ) -> None:
         self.strategies, self.evaluate_many, self.folder = strategies, evaluate_many, folder
-        self.batch_size, self.kept = batch_size, kept
+        self.batch_size, self.persistent = batch_size, persistent
         self.space = next(iter(strategies.values())).space
         limits = [c for strategy in strategies.values() for c in strategy.proposals.constraints]
         self.predictors = {constraint.name: constraint for constraint in limits}
@@ -267,19 +267,19 @@ class _Engine:
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
             replayed.append(metrics)
         with closing(self._evaluated(name, new[len(replayed) :])) as evaluated:
-            coming = itertools.chain(replayed, evaluated)
+            metrics_iterator = itertools.chain(replayed, evaluated)
             for architecture in architectures:
                 if architecture in self.results:
                     self.shared += 1
                 else:
-                    self.results[architecture] = next(coming)
+                    self.results[architecture] = next(metrics_iterator)
                     self.archive.add(architecture, _numbers(self.results[architecture]))
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
         if not architectures:
             return
-        self.progress.begin()
+        self.progress.start_clock()
         self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
             yield self._recorded(name, architecture, outcome)
@@ -291,8 +291,8 @@ class _Engine:
             metrics, problem = plain_metrics(predicted), outcome.reason
         else:
             metrics = plain_metrics({**predicted, **outcome})
-            absent = [metric for metric in self.strategies[name].objectives if metrics.get(metric) is None]
-            problem = f"{absent[0]} is {outcome.get(absent[0], 'missing')}" if absent else ""
+            missing = [metric for metric in self.strategies[name].objectives if metrics.get(metric) is None]
+            problem = f"{missing[0]} is {outcome.get(missing[0], 'missing')}" if missing else ""
         if not problem:
             self._flush_failures()
             self.journal.append(name, architecture, metrics)
@@ -300,7 +300,7 @@ class _Engine:
         self.failures.append((name, architecture, metrics, problem))
         if len(self.failures) >= MAX_FAILURES:
             before = len(self.results) + 1 - len(self.failures)
-            note = f" with the same settings: the {before} earlier results are kept" if self.kept else ""
+            note = f" with the same settings: the {before} earlier results are kept" if self.persistent else ""
             raise NasExtError(
                 f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; fix the cause and"
                 f" start again{note}"
@@ -347,21 +347,21 @@ class _Engine:
         for name, strategy in self.strategies.items():
             entries = [
                 Entry(architecture, metrics)
-                for (architecture, metrics), good in zip(
+                for (architecture, metrics), feasible in zip(
                     evaluated.items(), strategy.proposals.feasible(rows), strict=True
                 )
-                if good and strategy.metric in metrics
+                if feasible and strategy.metric in metrics
             ]
             if entries:
                 best[name] = min(entries, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
         if not best:
-            where = f"see 'error' in {self.journal.path}" if self.kept else "give out_dir to record the reasons"
-            raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
-        chosen = with_measured_before(self.folder, choose_finalists(best, self.archive, count), evaluated)
-        chosen = select_best(chosen, goals_of(self.strategies))
-        save_finalists(self.folder, chosen)
+            hint = f"see 'error' in {self.journal.path}" if self.persistent else "give out_dir to record the reasons"
+            raise NasExtError(f"all {len(self.results)} evaluations failed; {hint}")
+        finalists = restore_measurements(self.folder, choose_finalists(best, self.archive, count), evaluated)
+        finalists = select_best(finalists, goals_of(self.strategies))
+        save_finalists(self.folder, finalists)
         return SearchResult(
-            self.archive, best, chosen, len(self.results), self.cache_hits, self.journal.replayed, evaluated
+            self.archive, best, finalists, len(self.results), self.cache_hits, self.journal.replayed, evaluated
         )
 
 

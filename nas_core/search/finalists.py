@@ -74,23 +74,28 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
     for entry in best.values():
         others.pop(archive.vector(entry.metrics), None)
     ordered = list(others.values())[::-1]
-    spread_count = max(0, min(count - len(entries), len(ordered)))
-    if spread_count:
-        places = np.linspace(0, len(ordered) - 1, spread_count).round().astype(int)
-        entries.update({ordered[place].architecture: ordered[place] for place in places})
-    return [Finalist(one, dict(entry.metrics), tuple(names.get(one, ()))) for one, entry in entries.items()]
+    remaining = max(0, min(count - len(entries), len(ordered)))
+    if remaining:
+        indices = np.linspace(0, len(ordered) - 1, remaining).round().astype(int)
+        entries.update({ordered[index].architecture: ordered[index] for index in indices})
+    return [
+        Finalist(architecture, dict(entry.metrics), tuple(names.get(architecture, ())))
+        for architecture, entry in entries.items()
+    ]
 
 
-def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
+def restore_measurements(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
     """Return finalists with their measurements in an existing ``finalists.json``, then others measured there."""
-    measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
-    chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
-    others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
-              if measured and (record := measured.get(one.key))]  # fmt: skip
-    return [*chosen, *others]
+    measured = {entry["key"]: entry.get("measured") for entry in read_finalists(folder)}
+    updated = [
+        replace(finalist, measured=measured.pop(finalist.architecture.key, None) or {}) for finalist in finalists
+    ]
+    others = [Finalist(architecture, dict(evaluated[architecture]), (), record) for architecture in evaluated
+              if measured and (record := measured.get(architecture.key))]  # fmt: skip
+    return [*updated, *others]
 
 
-def finalists_before(folder: Path) -> list[dict[str, Any]]:
+def read_finalists(folder: Path) -> list[dict[str, Any]]:
     """Return the entries of ``finalists.json``; empty if the file is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
@@ -105,8 +110,8 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
     for finalist in finalists:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
     (folder / BEST).unlink(missing_ok=True)
-    if len({name for one in finalists for name in (*one.best_of, *one.over_limit)}) == 1:
-        best = next((one for one in finalists if one.best_of), finalists[0])
+    if len({name for finalist in finalists for name in (*finalist.best_of, *finalist.over_limit)}) == 1:
+        best = next((finalist for finalist in finalists if finalist.best_of), finalists[0])
         best.architecture.save(folder / BEST, metrics=dict(sorted(best.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
@@ -149,20 +154,20 @@ def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> 
     selected = list(finalists)
     for name, goal in searches.items():
 
-        def order(place: int, name: str = name, goal: Goal = goal) -> tuple[float, bool]:
-            finalist = selected[place]
+        def order(index: int, name: str = name, goal: Goal = goal) -> tuple[float, bool]:
+            finalist = selected[index]
             return finalist.metrics[goal.metric], name not in (*finalist.best_of, *finalist.over_limit)
 
-        places = sorted((place for place, one in enumerate(selected) if goal.allows(one.metrics)), key=order)
-        missed = [place for place in places if goal.missed(selected[place])]
-        if not places or places[0] not in missed:
+        indices = sorted((index for index, finalist in enumerate(selected) if goal.allows(finalist.metrics)), key=order)
+        missed = [index for index in indices if goal.missed(selected[index])]
+        if not indices or indices[0] not in missed:
             continue
-        winner = next((place for place in places if place not in missed), None)
-        before = places if winner is None else places[: places.index(winner)]
-        for place, one in enumerate(selected):
-            best = [other for other in one.best_of if other != name] + [name] * (place == winner)
-            above = [other for other in one.over_limit if other != name] + [name] * (place in before)
-            selected[place] = replace(one, best_of=tuple(best), over_limit=tuple(above))
+        winner = next((index for index in indices if index not in missed), None)
+        before = indices if winner is None else indices[: indices.index(winner)]
+        for index, finalist in enumerate(selected):
+            best = [other for other in finalist.best_of if other != name] + [name] * (index == winner)
+            above = [other for other in finalist.over_limit if other != name] + [name] * (index in before)
+            selected[index] = replace(finalist, best_of=tuple(best), over_limit=tuple(above))
     return selected
 
 
@@ -182,15 +187,20 @@ def measure_finalists(
     if not missing:
         return select_best(finalists, searches)
     records = dict(zip(missing, measure(missing), strict=True))
-    measured = [replace(one, measured=dict(records.get(one.architecture, one.measured))) for one in finalists]
+    measured = [
+        replace(finalist, measured=dict(records.get(finalist.architecture, finalist.measured)))
+        for finalist in finalists
+    ]
     selected = select_best(measured, searches)
     for name, goal in searches.items():
-        first = sum(name in one.over_limit for one in selected)
-        while (above := [one for one in selected if name in one.over_limit]) and len(above) - first < TRIES:
-            candidate = _next_candidate(selected, above, evaluated, name, goal)
+        initial = sum(name in finalist.over_limit for finalist in selected)
+        while (over_limit := [finalist for finalist in selected if name in finalist.over_limit]) and len(
+            over_limit
+        ) - initial < TRIES:
+            candidate = _next_candidate(selected, over_limit, evaluated, name, goal)
             if candidate is None:
                 break
-            key = above[-1].architecture.key
+            key = over_limit[-1].architecture.key
             _log.info("%s: measured latency of %s exceeds the limit; measuring %s next", name, key, candidate.key)
             (record,) = measure([candidate])
             if not record:
@@ -200,15 +210,17 @@ def measure_finalists(
 
 
 def _next_candidate(
-    selected: Sequence[Finalist], above: Sequence[Finalist], evaluated: Evaluated, name: str, goal: Goal
+    selected: Sequence[Finalist], over_limit: Sequence[Finalist], evaluated: Evaluated, name: str, goal: Goal
 ) -> Architecture | None:
     bounds = dict(goal.limits)
-    for one in above:
-        for metric in goal.missed(one):
-            corrected = goal.limits[metric] * (one.metrics[metric] / one.measured[metric])
+    for finalist in over_limit:
+        for metric in goal.missed(finalist):
+            corrected = goal.limits[metric] * (finalist.metrics[metric] / finalist.measured[metric])
             bounds[metric] = min(bounds[metric], corrected)
-    tighter, measured = Goal(goal.metric, bounds), {one.architecture for one in selected}
-    best = min((one.metrics[goal.metric] for one in selected if name in one.best_of), default=float("inf"))
+    tighter, measured = Goal(goal.metric, bounds), {finalist.architecture for finalist in selected}
+    best = min(
+        (finalist.metrics[goal.metric] for finalist in selected if name in finalist.best_of), default=float("inf")
+    )
     candidates = [
         architecture
         for architecture, metrics in evaluated.items()

@@ -57,7 +57,7 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
         raise ConfigError(f"{path} was not written by a search; give another folder for the run")
     old, new = (sorted(map(str, content.get("searches") or {})) for content in (before["settings"], settings))
     if old != new:
-        before_names, names = (", ".join(map(repr, part)) or "no search" for part in (old, new))
+        before_names, names = (", ".join(map(repr, group)) or "no search" for group in (old, new))
         raise ConfigError(f"{path.parent} contains the searches {before_names}, expected {names}; {advice}")
     check_same_settings(f"{path.parent} holds a search with", before["settings"], settings, advice)
     return True

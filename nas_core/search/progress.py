@@ -21,7 +21,7 @@ class Progress:
         self._bar: tqdm[Any] = tqdm(total=total, desc="search", disable=None if show else True, dynamic_ncols=True)
         self._lines = show and self._bar.disable
         self._work: SlowWork | None = None
-        self._total, self._known, self._evaluated, self._best = total, 0, 0, ""
+        self._total, self._replayed, self._evaluated, self._best = total, 0, 0, ""
 
     def __enter__(self) -> Progress:
         return self
@@ -32,15 +32,15 @@ class Progress:
     def searching(self, name: str) -> None:
         self._bar.set_description(name)
 
-    def begin(self) -> None:
-        """Start the clock in the first call, after the results of an earlier session."""
+    def start_clock(self) -> None:
+        """Start the clock at the first call, after the results of earlier sessions."""
         if self._work is None:
-            self._work = SlowWork("search", self._total - self._known)
+            self._work = SlowWork("search", self._total - self._replayed)
 
     def advance(self) -> None:
         self._bar.update()
         if self._work is None:
-            self._known += 1
+            self._replayed += 1
             return
         self._evaluated += 1
         if self._lines:

@@ -62,10 +62,10 @@ def default_strategy(evaluations: int | None, front: bool) -> str:
     return "ranknas" if few else "evolution"
 
 
-def how_many(strategies: Sequence[Strategy]) -> str:
+def describe_budget(strategies: Sequence[Strategy]) -> str:
     """Return the largest number of evaluations as text, with its formula."""
     first = strategies[0]
-    more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
+    per_search = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}
     formula = first.budget_formula.format_map(numbers)
-    return f"at most {first.budget:,} architectures{more} to evaluate" + (f": {formula}" if formula else "")
+    return f"at most {first.budget:,} architectures{per_search} to evaluate" + (f": {formula}" if formula else "")

@@ -47,8 +47,8 @@ def remeasure(
     for name, value in {**asdict(config), **kind.workload_to_dict(config)}.items():
         if task and name in task and task[name] != value:
             _log.warning("finalists are measured with %s %s, but the supernet has %s", name, value, task[name])
-    same = describe_machine(timing.device, timing.threads) == model.info.get("machine")
-    if not same:
+    same_machine = describe_machine(timing.device, timing.threads) == model.info.get("machine")
+    if not same_machine:
         _log.warning(
             "the latency model comes from another machine or other software versions; measured times are reported"
             " without correction for drift of the machine's speed"
@@ -57,9 +57,14 @@ def remeasure(
     records = []
     for architecture in architectures:
         timed = measure(kind.workload(model.space, architecture, config, timing.device), reference, timing)
-        latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same else timed.raw_ms
+        latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same_machine else timed.raw_ms
         raw = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
-        record: dict[str, Any] = {"latency_ms": latency_ms, **raw, "passes": timing.repeats, "same_machine": same}
+        record: dict[str, Any] = {
+            "latency_ms": latency_ms,
+            **raw,
+            "passes": timing.repeats,
+            "same_machine": same_machine,
+        }
         if timing.precision != "fp32":
             record["precision"] = timing.precision
         records.append(record)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
-MOST_LAYERS = 1_000
-MOST_OPTIONS = 32_767
+MAX_LAYERS = 1_000
+MAX_OPTIONS = 32_767
 """Largest number of options of a choice, summed over layers."""
 
 
@@ -38,13 +38,13 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.options or not all(self.options):
             raise SpaceError(f"choice {self.name!r} has no options; give at least one")
-        if (total := sum(map(len, self.options))) > MOST_OPTIONS:
+        if (total := sum(map(len, self.options))) > MAX_OPTIONS:
             raise SpaceError(
-                f"choice {self.name!r} has {total} options over all layers; expected at most {MOST_OPTIONS}"
+                f"choice {self.name!r} has {total} options over all layers; expected at most {MAX_OPTIONS}"
             )
         for row in self.options:
-            if wrong := [o for o in row if isinstance(o, bool) or not isinstance(o, int | float | str)]:
-                raise SpaceError(f"choice {self.name!r} has option {wrong[0]!r}; expected a number or a string")
+            if invalid := [o for o in row if isinstance(o, bool) or not isinstance(o, int | float | str)]:
+                raise SpaceError(f"choice {self.name!r} has option {invalid[0]!r}; expected a number or a string")
             if len(set(row)) != len(row):
                 raise SpaceError(f"choice {self.name!r} has an option twice in {list(row)}; remove one")
         if self.per is None and len(self.options) != 1:
@@ -85,8 +85,8 @@ class Choice:
             raise SpaceError(
                 f"choice {name!r} mixes options and lists of options: {list(options)}; give one list per layer"
             )
-        if per and not 1 <= layers <= MOST_LAYERS:
-            raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MOST_LAYERS}")
+        if per and not 1 <= layers <= MAX_LAYERS:
+            raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MAX_LAYERS}")
         rows = [tuple(row) for row in options] if any(nested) else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
             raise SpaceError(
@@ -101,9 +101,9 @@ class Choice:
 
     def centred(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return codes mapped to -1 (the smallest of all options) to 1 (the largest); 0 if all are equal."""
-        every = [self.code(option) for row in self.options for option in row]
-        middle, half = (max(every) + min(every)) / 2, (max(every) - min(every)) / 2
-        return (codes - middle) / (half or 1.0)
+        all_codes = [self.code(option) for row in self.options for option in row]
+        center, half = (max(all_codes) + min(all_codes)) / 2, (max(all_codes) - min(all_codes)) / 2
+        return (codes - center) / (half or 1.0)
 
     @property
     def unit(self) -> float:

@@ -21,8 +21,10 @@ _CHOICE_KEYS = ("options", "per", "codes", "scale")
 def space_to_dict(space: SearchSpace) -> dict[str, Any]:
     choices: dict[str, Any] = {}
     for choice in space.choices:
-        same = len(set(choice.options)) == 1
-        entry: dict[str, Any] = {"options": list(choice.options[0]) if same else [list(row) for row in choice.options]}
+        equal_layers = len(set(choice.options)) == 1
+        entry: dict[str, Any] = {
+            "options": list(choice.options[0]) if equal_layers else [list(row) for row in choice.options]
+        }
         if choice.per:
             entry["per"] = choice.per
         if choice.codes:
@@ -65,9 +67,9 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     return SearchSpace(str(content.get("name", source)), choices, fixed)
 
 
-def _check_keys(where: str, content: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
+def _check_keys(location: str, content: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
     if unknown := [key for key in content if key not in allowed]:
-        raise SpaceError(f"{where}: key {unknown[0]!r} is unknown; expected {', '.join(allowed)}")
+        raise SpaceError(f"{location}: key {unknown[0]!r} is unknown; expected {', '.join(allowed)}")
 
 
 def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:

@@ -152,12 +152,12 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
         "decoder": ("decoder.ffn_dim", "decoder.self_heads", "decoder.cross_heads"),
     }
     for side, names in per_layer.items():
-        drawn = [[draw(name, layer) for name in names] for layer in range(genes[f"{side}.layers"])]
+        rows = [[draw(name, layer) for name in names] for layer in range(genes[f"{side}.layers"])]
         for index, name in enumerate(names):
-            genes[name] = [values[index] for values in drawn]
+            genes[name] = [values[index] for values in rows]
     cross = "decoder.arbitrary_cross"
-    drawn_cross = [draw(cross, layer) for layer in range(len(space.choice(cross).options))]
-    genes[cross] = drawn_cross[: genes["decoder.layers"]]
+    cross_options = [draw(cross, layer) for layer in range(len(space.choice(cross).options))]
+    genes[cross] = cross_options[: genes["decoder.layers"]]
     return Architecture(genes)
 
 
@@ -166,10 +166,10 @@ def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
 
     In both, decoder layers attend to the last two encoder layers if this is an option.
     """
-    return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
+    return _attend_to_two(space, space.smallest()), _attend_to_two(space, space.largest())
 
 
-def _reading_two(space: SearchSpace, architecture: Architecture) -> Architecture:
+def _attend_to_two(space: SearchSpace, architecture: Architecture) -> Architecture:
     genes = architecture.to_dict()
     for choice in space.choices:
         if choice.name == "decoder.arbitrary_cross":

@@ -47,8 +47,8 @@ class SearchSpace:
         self.fixed = dict(fixed or {})
         names = [choice.name for choice in self.choices] + list(self.fixed)
         if len(set(names)) != len(names):
-            twice = sorted(n for n in names if names.count(n) > 1)
-            raise SpaceError(f"space {name!r} has gene {twice[0]!r} twice; rename or remove one")
+            repeated = sorted(n for n in names if names.count(n) > 1)
+            raise SpaceError(f"space {name!r} has gene {repeated[0]!r} twice; rename or remove one")
         self.slots = Slots(self.choices)
 
     def choice(self, name: str) -> Choice:
@@ -133,9 +133,9 @@ class SearchSpace:
                 )
         for layer, (option, options) in enumerate(zip(gene, choice.options, strict=False)):
             if option not in options:
-                where = f" (layer {layer + 1})" if choice.per else ""
+                location = f" (layer {layer + 1})" if choice.per else ""
                 raise ArchitectureError(
-                    f"architecture has {choice.name} = {option!r}{where}, outside space {self.name!r};"
+                    f"architecture has {choice.name} = {option!r}{location}, outside space {self.name!r};"
                     f" choose from {list(options)}"
                 )
         return [options.index(option) for option, options in zip(gene, choice.options, strict=False)]
@@ -178,9 +178,9 @@ class SearchSpace:
         return self.architecture(self.sample_rows(rng, 1, how)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
-        drawn = self._draw(rng, len(parents))
+        mutants = self._draw(rng, len(parents))
         replaced = (rng.random(parents.shape) < prob) | (parents == ABSENT)
-        return self.slots.canonical(np.where(replaced, drawn, parents))
+        return self.slots.canonical(np.where(replaced, mutants, parents))
 
     def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
         """Replace each gene with probability ``prob`` by a uniform draw. Genes of new layers are always drawn."""

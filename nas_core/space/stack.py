@@ -75,7 +75,7 @@ def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dic
     """Return numbers for attention types: ``published`` ones, and evenly spaced ones in (0, 1) for others."""
     rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
     others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
-    return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}
+    return {**published, **{kind: (index + 1) / (len(others) + 1) for index, kind in enumerate(others)}}
 
 
 def attention_choice(kinds: Sequence[Any], depth: int, codes: Mapping[str, float] = CODES) -> Choice:

@@ -70,7 +70,7 @@ def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
     return [Subject(name, path, open_supernet(path, **options)) for name, path in zip(names, checkpoints, strict=True)]
 
 
-def one_space(subjects: Sequence[Subject]) -> SearchSpace:
+def shared_space(subjects: Sequence[Subject]) -> SearchSpace:
     first = subjects[0]
     for other in subjects[1:]:
         if other.supernet.space != first.supernet.space:
@@ -81,7 +81,7 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
     return first.supernet.space
 
 
-def same_examples(subjects: Sequence[Subject]) -> None:
+def check_same_examples(subjects: Sequence[Subject]) -> None:
     """Check that all supernets are evaluated on the same examples, if known.
 
     Raises:
@@ -116,7 +116,7 @@ class ArchitecturesConfig:
             raise ConfigError(f"random is {self.random} and seed is {self.seed}; expected 0 or more")
 
 
-def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
+def select_architectures(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
     """Return name -> architecture: those of files, or the smallest, middle, largest and random ones.
 
     Raises:
@@ -136,7 +136,7 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
             )
     else:
         named = {"smallest": space.smallest(), "middle": middle(space), "largest": space.largest()}
-        others = drawn(space, config.random, config.seed, without=list(named.values()))
+        others = random_architectures(space, config.random, config.seed, excluded=list(named.values()))
         named |= {f"random {index}": architecture for index, architecture in enumerate(others, start=1)}
     distinct: dict[str, Architecture] = {}
     for name, architecture in named.items():
@@ -150,26 +150,28 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
     return distinct
 
 
-def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architecture] = ()) -> list[Architecture]:
+def random_architectures(
+    space: SearchSpace, count: int, seed: int, excluded: Sequence[Architecture] = ()
+) -> list[Architecture]:
     """Return ``count`` different random architectures; fewer if the search space has no more.
 
     Args:
-        without: excluded architectures.
+        excluded: excluded architectures.
     """
-    stream, architectures = np.random.default_rng(seed), dict.fromkeys(without)
+    stream, architectures = np.random.default_rng(seed), dict.fromkeys(excluded)
     for _ in range(_DRAWS * count):
-        if len(architectures) == count + len(set(without)):
+        if len(architectures) == count + len(set(excluded)):
             break
         architectures.setdefault(space.sample(stream))
-    return list(architectures)[len(set(without)) :]
+    return list(architectures)[len(set(excluded)) :]
 
 
 def middle(space: SearchSpace) -> Architecture:
     """Return the architecture with the middle option of every choice."""
     genes: dict[str, object] = dict(space.fixed)
-    for turn, choice in enumerate(sorted(space.choices, key=lambda choice: choice.per is not None)):
+    for index, choice in enumerate(sorted(space.choices, key=lambda choice: choice.per is not None)):
         options = [
-            sorted(row, key=choice.code)[(len(row) - 1 + (turn + layer) % 2) // 2]
+            sorted(row, key=choice.code)[(len(row) - 1 + (index + layer) % 2) // 2]
             for layer, row in enumerate(choice.options)
         ]
         genes[choice.name] = options[0] if choice.per is None else tuple(options[: int(str(genes[choice.per]))])

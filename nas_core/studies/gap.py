@@ -26,16 +26,16 @@ from nas_core.studies.base import (
     Study,
     StudyResult,
     Subject,
-    chosen,
-    drawn,
-    one_space,
+    check_same_examples,
     params_m,
-    same_examples,
+    random_architectures,
+    select_architectures,
+    shared_space,
 )
 from nas_core.studies.trainings import LOG, train_all
 from nas_core.supernet.host import Supernet
 
-FEWEST = 3
+MIN_ARCHITECTURES = 3
 RESULTS = "standalone.jsonl"
 """File in the study's folder with results of networks trained from scratch."""
 SETTINGS = "standalone.json"
@@ -63,14 +63,16 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
     records: dict[Architecture, int] = {}
     runs = []
     for number, record in enumerate(read_jsonl(path), start=1):
-        where = f"{path}, record {number}"
-        architecture, metrics = architecture_of(record, space, where), record.get("metrics")
+        location = f"{path}, record {number}"
+        architecture, metrics = architecture_of(record, space, location), record.get("metrics")
         if not isinstance(metrics, dict) or not metrics or any(value is None for value in metrics.values()):
-            raise DataError(f"{where} has no metrics; finish its training, or remove the record")
+            raise DataError(f"{location} has no metrics; finish its training, or remove the record")
         if bad := diverged(metrics):
-            raise DataError(f"{where}: {bad}, the training has diverged; train it again, or remove the record")
+            raise DataError(f"{location}: {bad}, the training has diverged; train it again, or remove the record")
         if architecture in records:
-            raise DataError(f"{where} has the same architecture as record {records[architecture]}; remove one of them")
+            raise DataError(
+                f"{location} has the same architecture as record {records[architecture]}; remove one of them"
+            )
         records[architecture] = number
         runs.append(
             StandaloneRun(architecture, dict(metrics), str(record.get("examples") or ""), record.get("seconds"))
@@ -107,13 +109,13 @@ def train_standalone(
         ConfigError: the folder is in use or contains results with other settings.
         DataError: a training failed.
     """
-    results, places = folder / RESULTS, {a: folder / "standalone" / a.key for a in architectures}
+    results, folders = folder / RESULTS, {a: folder / "standalone" / a.key for a in architectures}
     with file_lock(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
         runs = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
-        missing = {place: architecture for architecture, place in places.items() if architecture not in runs}
+        missing = {run_folder: architecture for architecture, run_folder in folders.items() if architecture not in runs}
 
-        def finished(place: Path, seconds: float) -> None:
-            run = _evaluated(trainer, missing[place], place, seconds)
+        def finished(run_folder: Path, seconds: float) -> None:
+            run = _evaluate_run(trainer, missing[run_folder], run_folder, seconds)
             append_jsonl(results, {**vars(run), "architecture": run.architecture.to_dict(), "metrics": run.metrics})
             runs[run.architecture] = run
 
@@ -122,12 +124,12 @@ def train_standalone(
             settings["data"] = dict(trainer.training_data())
         _check_settings(folder, settings)
         if missing:
-            for place in missing:
-                make_folder(place)
+            for run_folder in missing:
+                make_folder(run_folder)
             commands = {p: trainer.standalone_command(a, real_path(p), changes) for p, a in missing.items()}
             write_json(folder / SETTINGS, settings)
             train_all(commands, jobs, finished)
-    return [runs[architecture] for architecture in places]
+    return [runs[architecture] for architecture in folders]
 
 
 def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -142,17 +144,17 @@ def _check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
             )
 
 
-def _evaluated(trainer: Supernet, architecture: Architecture, place: Path, seconds: float) -> StandaloneRun:
+def _evaluate_run(trainer: Supernet, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
     try:
-        metrics, examples = trainer.evaluate_standalone(place)
+        metrics, examples = trainer.evaluate_standalone(folder)
     except NasExtError as error:
         raise DataError(
-            f"the network trained in {place} cannot be evaluated ({error}); delete the folder and run again"
+            f"the network trained in {folder} cannot be evaluated ({error}); delete the folder and run again"
         ) from None
     if bad := diverged(metrics):
         raise DataError(
-            f"the training in {place} has diverged: {bad}; give other settings with --set train.NAME=VALUE, and another"
-            " --out"
+            f"the training in {folder} has diverged: {bad}; give other settings with --set train.NAME=VALUE, and"
+            " another --out"
         )
     return StandaloneRun(architecture, metrics, examples, round(seconds, 2))
 
@@ -178,9 +180,10 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
         DataError: there are fewer than 3 values, or they are not finite or all equal.
     """
     first, second = np.asarray(inherited, dtype=float), np.asarray(standalone, dtype=float)
-    if len(first) != len(second) or len(first) < FEWEST:
+    if len(first) != len(second) or len(first) < MIN_ARCHITECTURES:
         raise DataError(
-            f"got {len(first)} architectures; a rank correlation needs at least {FEWEST}; give more architectures"
+            f"got {len(first)} architectures; a rank correlation needs at least {MIN_ARCHITECTURES}; give more"
+            " architectures"
         )
     for values, kind in ((first, "inherited"), (second, "standalone")):
         if not np.isfinite(values).all():
@@ -198,24 +201,24 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
     return Agreement(float(np.abs(difference).mean()), tau, float(difference.mean()))
 
 
-def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
+def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], path: Path) -> None:
     """Raise a DataError if results of networks trained from scratch have other examples than the supernets.
 
     Args:
-        where: file of the results, for the message.
+        path: file of the results, for the message.
     """
     for subject in subjects:
         key = subject.supernet.examples_key()
         if key and (other := sum(run.examples not in ("", key) for run in runs)):
             raise DataError(
-                f"{where}: {other} of {len(runs)} results were evaluated on other examples than {subject.path}; give"
+                f"{path}: {other} of {len(runs)} results were evaluated on other examples than {subject.path}; give"
                 " the same data, split and number of examples"
             )
 
 
-def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
+def metric_of(metrics: Mapping[str, float], name: str, source: str) -> float:
     if name not in metrics:
-        raise DataError(f"{whose}: no metric {name!r}; choose one of {', '.join(metrics)} with --set metric=NAME")
+        raise DataError(f"{source}: no metric {name!r}; choose one of {', '.join(metrics)} with --set metric=NAME")
     return float(metrics[name])
 
 
@@ -254,8 +257,10 @@ class GapConfig:
         if self.standalone is not None and (self.train or self.arch):
             option = "train" if self.train else "arch"
             raise ConfigError(f"{option} has no effect with standalone; leave out one of the two")
-        if self.standalone is None and not self.arch and self.architectures < FEWEST:
-            raise ConfigError(f"architectures is {self.architectures}; a rank correlation needs at least {FEWEST}")
+        if self.standalone is None and not self.arch and self.architectures < MIN_ARCHITECTURES:
+            raise ConfigError(
+                f"architectures is {self.architectures}; a rank correlation needs at least {MIN_ARCHITECTURES}"
+            )
 
 
 class _Gap(Study):
@@ -271,8 +276,8 @@ class _Gap(Study):
     config = GapConfig
 
     def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
-        space = one_space(subjects)
-        same_examples(subjects)
+        space = shared_space(subjects)
+        check_same_examples(subjects)
         for subject in subjects:
             subject.supernet.add_metric(config.metric)
             metric_of(subject.supernet.evaluate(space.smallest()), config.metric, str(subject.path))
@@ -352,9 +357,11 @@ class _Gap(Study):
 
 def _trained(subject: Subject, space: SearchSpace, config: GapConfig, folder: Path) -> list[StandaloneRun]:
     if config.arch:
-        architectures = list(chosen(space, ArchitecturesConfig(arch=config.arch), at_least=FEWEST).values())
+        architectures = list(
+            select_architectures(space, ArchitecturesConfig(arch=config.arch), at_least=MIN_ARCHITECTURES).values()
+        )
     else:
-        architectures = drawn(space, config.architectures, config.seed)
+        architectures = random_architectures(space, config.architectures, config.seed)
     return train_standalone(subject.supernet, subject.path, space, architectures, folder, config.train, config.jobs)
 
 

@@ -28,9 +28,9 @@ from nas_core.studies.base import (
     Study,
     StudyResult,
     Subject,
-    chosen,
-    one_space,
     params_m,
+    select_architectures,
+    shared_space,
     to_dicts,
 )
 
@@ -89,8 +89,8 @@ class _Routing(Study):
 
     def run(self, subjects: Sequence[Subject], config: ArchitecturesConfig, folder: Path) -> StudyResult:
         networks = {subject.name: _routed(subject) for subject in subjects}
-        space = one_space(subjects)
-        architectures = chosen(space, config, at_least=2)
+        space = shared_space(subjects)
+        architectures = select_architectures(space, config, at_least=2)
         sizes = params_m(space, architectures)
         rows: list[dict[str, Any]] = []
         summary, panels, routers = [], {}, {}
@@ -154,11 +154,11 @@ def _routed(subject: Subject) -> Any:
 def _summary(means: Mapping[tuple[str, str], float], sizes: Mapping[str, float]) -> dict[str, float | None]:
     differences = [abs(sizes[first] - sizes[second]) for first, second in means] if sizes else []
     values = list(means.values())
-    varied = len(values) > 2 and len(set(differences)) > 1 and len(set(values)) > 1
+    varying = len(values) > 2 and len(set(differences)) > 1 and len(set(values)) > 1
     return {
         "extremes": means.get(("smallest", "largest")),
         "mean": float(np.mean(values)),
-        "by_size": float(spearmanr(differences, values).statistic) if varied else None,
+        "by_size": float(spearmanr(differences, values).statistic) if varying else None,
     }
 
 

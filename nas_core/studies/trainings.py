@@ -13,7 +13,7 @@ from pathlib import Path
 from nas_core.errors import DataError
 from nas_core.files.writing import os_errors
 from nas_core.locks import file_lock
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 from nas_core.signals import sigterm_as_exit
 
 LOG = "train.log"
@@ -27,12 +27,12 @@ def train_all(commands: Mapping[Path, Sequence[str]], jobs: int, finished: Calla
         commands: existing folder for the log and checkpoints -> command.
         finished: function called with folder and seconds of each finished training.
     """
-    with _ending() as started, ThreadPoolExecutor(jobs) as pool:
+    with _processes_ended() as started, ThreadPoolExecutor(jobs) as pool:
         try:
             waiting = {pool.submit(_run, *item, jobs, started): item[0] for item in commands.items()}
-            with counted("training", len(waiting), "standalone run") as advance:
-                for done in as_completed(waiting):
-                    finished(waiting[done], done.result())
+            with progress_bar("training", len(waiting), "standalone run") as advance:
+                for future in as_completed(waiting):
+                    finished(waiting[future], future.result())
                     advance(1)
         except BaseException:
             started.end()  # before the pool waits for them
@@ -43,22 +43,22 @@ def train_all(commands: Mapping[Path, Sequence[str]], jobs: int, finished: Calla
 class _Processes:
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[bytes]] = set()
-        self.ended = False
+        self.stopped = False
 
     def add(self, process: subprocess.Popen[bytes]) -> None:
         self.running.add(process)
-        if self.ended:  # while it was started
+        if self.stopped:  # while it was started
             process.terminate()
 
     def end(self) -> None:
-        self.ended = True
+        self.stopped = True
         for process in list(self.running):
             with suppress(OSError):
                 process.terminate()
 
 
 @contextmanager
-def _ending() -> Iterator[_Processes]:  # all processes end with the block, also after SIGTERM
+def _processes_ended() -> Iterator[_Processes]:  # all processes end with the block, also after SIGTERM
     started = _Processes()
     with sigterm_as_exit():
         try:
@@ -70,8 +70,8 @@ def _ending() -> Iterator[_Processes]:  # all processes end with the block, also
 def _run(folder: Path, command: Sequence[str], jobs: int, started: _Processes) -> float:
     threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
-    begin, log = time.monotonic(), folder / LOG
-    if started.ended:
+    start_time, log = time.monotonic(), folder / LOG
+    if started.stopped:
         return 0.0
     lock = file_lock(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
     with lock as descriptor, os_errors("write", log), log.open("ab") as output:
@@ -90,9 +90,9 @@ def _run(folder: Path, command: Sequence[str], jobs: int, started: _Processes) -
             process.terminate()  # nothing where it has ended
             process.wait()
             started.running.discard(process)
-    if code and not started.ended:
+    if code and not started.stopped:
         raise DataError(f"training of {folder.name} ended with exit code {code}: {_last_line(log)}; see {log}")
-    return time.monotonic() - begin
+    return time.monotonic() - start_time
 
 
 def _last_line(log: Path) -> str:

@@ -39,9 +39,9 @@ def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str
     if space.cardinality() == 1:
         return {"largest": space.largest()}
     rng = np.random.default_rng(seed)
-    drawn = {f"random{index + 1}": space.sample(rng) for index in range(random)}
+    samples = {f"random{index + 1}": space.sample(rng) for index in range(random)}
     smallest, largest = _extremes(space, extremes)
-    return {"smallest": smallest, "largest": largest, **drawn}
+    return {"smallest": smallest, "largest": largest, **samples}
 
 
 def _extremes(space: SearchSpace, how: str) -> tuple[Architecture, Architecture]:

@@ -24,35 +24,35 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
         mode: ``minimize`` or ``maximize``.
         config: ``ExperimentConfig`` in NNI's canonical form.
     """
-    typed = str(config.trial_command or "")
+    text = str(config.trial_command or "")
     warnings = []
     if class_args.get("optimize_mode") is None:
         warnings.append(
             f"classArgs has no optimize_mode: the tuner {mode}s {metric}, but NNI's web page lists the largest value as"
             f" the best trial; add 'optimize_mode: {mode}'"
         )
-    command = typed.split()
-    ours = _TRIAL in command
-    default = _option(command, "--metric") or "loss" if ours else metric
-    warnings += _about_default(default, metric, mode, ours)
-    return warnings + (_about_files(command, config) if ours else [])
+    command = text.split()
+    uses_trial = _TRIAL in command
+    default = _option(command, "--metric") or "loss" if uses_trial else metric
+    warnings += _default_warnings(default, metric, mode, uses_trial)
+    return warnings + (_file_warnings(command, config) if uses_trial else [])
 
 
-def _about_default(default: str, metric: str, mode: str, ours: bool) -> list[str]:
+def _default_warnings(default: str, metric: str, mode: str, uses_trial: bool) -> list[str]:
     larger = metric_named(default).larger_is_better
-    if ours and metric not in ("default", default):
+    if uses_trial and metric not in ("default", default):
         return [
             f"the tuner optimises {metric}, but NNI's web page shows the trial's 'default', which is {default}; add"
             f" '--metric {metric}' to trialCommand"
         ]
     if larger is not None and larger != (mode == "maximize"):
-        right = "maximize" if larger else "minimize"
+        advised = "maximize" if larger else "minimize"
         return [f"optimize_mode is {mode}, but {'larger' if larger else 'smaller'} values of {default}, the trial's"
-                f" 'default', are better; give 'optimize_mode: {right}'"]  # fmt: skip
+                f" 'default', are better; give 'optimize_mode: {advised}'"]  # fmt: skip
     return []
 
 
-def _about_files(command: list[str], config: Any) -> list[str]:
+def _file_warnings(command: list[str], config: Any) -> list[str]:
     if getattr(config.training_service, "platform", None) != "local":
         return []
     folder = Path(str(config.trial_code_directory))

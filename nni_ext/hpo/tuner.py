@@ -42,7 +42,7 @@ def report_errors(method: Method) -> Method:
     """Decorate a method of a tuner so that its exceptions end the experiment; NNI 3.0 would leave it ``RUNNING``."""
 
     @functools.wraps(method)
-    def reporting(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
         except Exception as error:
@@ -51,7 +51,7 @@ def report_errors(method: Method) -> Method:
                 dispatcher.report_error(str(error))
             raise
 
-    return reporting  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
 def _calling_dispatcher() -> Any:
@@ -63,12 +63,12 @@ def _calling_dispatcher() -> Any:
 
 
 @dataclass
-class _Silent:
+class _TrialWithoutResult:
     """Trial that ended without a result."""
 
     concurrent: set[int | None]
     """Trials that were running when this trial ended, and still are."""
-    since: int
+    requests: int
     """Number of requested trials when this trial ended; it counts as failed after two further requests."""
 
 
@@ -126,8 +126,8 @@ class SearchTuner(_Tuner):
         model = None if latency_model is None else expand(latency_model)
         self.constraints = make_constraints(self.space, limits, model, workload)
         limited = [constraint.name for constraint in self.constraints]
-        further = further_objectives(self.kind, objectives, self.metric, limited)
-        self.objectives = (self.minimized, *further)
+        other_objectives = further_objectives(self.kind, objectives, self.metric, limited)
+        self.objectives = (self.minimized, *other_objectives)
         """Names of minimised metrics; single-objective strategies use the first."""
         self._lock = threading.RLock()
         self._search: SteadySearch | None = None
@@ -136,7 +136,7 @@ class SearchTuner(_Tuner):
         self._running: set[int] = set()
         self._recalled: set[Architecture] = set()
         self._workers, self._any_result = 0, False
-        self._silent: dict[int, _Silent] = {}
+        self._without_result: dict[int, _TrialWithoutResult] = {}
         self._requests = 0
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
@@ -175,10 +175,10 @@ class SearchTuner(_Tuner):
             nni.NoMoreTrialError: the search has ended.
         """
         with self._lock:
-            search = self._started()
+            search = self._require_search()
             self._requests += 1
             self._workers += not self._any_result  # NNI first asks once for each worker
-            self._fail_silent()
+            self._fail_without_result()
             self._recall()
             architecture = search.next()
             if architecture is None:
@@ -204,14 +204,16 @@ class SearchTuner(_Tuner):
             self._running.discard(parameter_id)
             self._any_result = True
             if parameter_id in self._parameters:
-                self._silent[parameter_id] = _Silent(set(self._running), self._requests if success else -2)
-            self._fail_silent(parameter_id)
+                self._without_result[parameter_id] = _TrialWithoutResult(
+                    set(self._running), self._requests if success else -2
+                )
+            self._fail_without_result(parameter_id)
 
     @report_errors
     def import_data(self, data: Sequence[Mapping[str, Any]]) -> None:
         """Add results of earlier trials in the same search space."""
         with self._lock:
-            search = self._started()
+            search = self._require_search()
             results = {}
             for entry in data:
                 architecture = self._read(entry.get("parameter"))
@@ -230,7 +232,7 @@ class SearchTuner(_Tuner):
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _started(self) -> SteadySearch:
+    def _require_search(self) -> SteadySearch:
         if self._search is None:
             raise ConfigError("the tuner has no search space; call update_search_space first")
         return self._search
@@ -243,20 +245,20 @@ class SearchTuner(_Tuner):
             if architecture not in self._recalled:
                 del self._parameters[parameter_id]
                 self._recalled.add(architecture)
-                self._started().recall(architecture)
+                self._require_search().recall(architecture)
 
-    def _fail_silent(self, ended: int | None = None) -> None:
+    def _fail_without_result(self, ended: int | None = None) -> None:
         """Fail trials without a result once all concurrent trials have ended."""
-        for parameter_id, silent in list(self._silent.items()):
-            silent.concurrent.discard(ended)
+        for parameter_id, entry in list(self._without_result.items()):
+            entry.concurrent.discard(ended)
             if parameter_id not in self._parameters:
-                del self._silent[parameter_id]
-            elif not silent.concurrent and self._requests >= silent.since + 2:
-                del self._silent[parameter_id]
+                del self._without_result[parameter_id]
+            elif not entry.concurrent and self._requests >= entry.requests + 2:
+                del self._without_result[parameter_id]
                 self._tell(self._parameters.pop(parameter_id), None)
 
     def _tell(self, architecture: Architecture, value: Any) -> None:
-        search = self._started()
+        search = self._require_search()
         self._any_result = True
         if architecture in search.evaluated:
             return
@@ -266,7 +268,7 @@ class SearchTuner(_Tuner):
         search.tell(architecture, metrics)
 
     def _metrics(self, architecture: Architecture, value: Any) -> dict[str, float | None]:
-        row = self._started().strategy.space.rows([architecture])
+        row = self._require_search().strategy.space.rows([architecture])
         metrics = {constraint.name: float(constraint.values(row)[0]) for constraint in self.constraints}
         if isinstance(value, Mapping):
             metrics.update(value)
@@ -275,7 +277,7 @@ class SearchTuner(_Tuner):
         return with_negatives(plain_metrics(metrics), self.objectives)
 
     def _read(self, parameters: Any) -> Architecture | None:
-        space = self._started().strategy.space
+        space = self._require_search().strategy.space
         try:
             return space.validate(architecture_of(space, parameters))
         except NasExtError as error:

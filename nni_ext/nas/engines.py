@@ -38,11 +38,11 @@ class _Job:
     architecture: Architecture
     model: Any
     reported: Any = None
-    awaited: set[int] | None = None
+    waiting_for: set[int] | None = None
     """For a model that ended without a metric: models that were running then, and still are."""
 
 
-class Submitted:
+class SubmittedModels:
     """Models submitted to an engine; collects the engine's events for the thread of the search."""
 
     # Trials of NNI's local training service that start together may swap their parameters: a metric belongs to
@@ -50,20 +50,20 @@ class Submitted:
     def __init__(self) -> None:
         self._events: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
-        self._held: list[Any] = []  # engines have weak references to models alone
+        self._models: list[Any] = []  # engines have weak references to models alone
 
     def __len__(self) -> int:
         return len(self._jobs)
 
     def add(self, architecture: Architecture, model: Any) -> None:
         """Add a model; to be called before its submission, since some engines run models while they are submitted."""
-        self._held.append(model)
+        self._models.append(model)
         self._jobs[id(model)] = _Job(architecture, model)
 
-    def listen(self, engine: Any, on: bool = True) -> None:
+    def listen(self, engine: Any, start: bool = True) -> None:
         """Start or stop listening to an engine's events."""
         kinds = nni_module("nni.nas.execution.event", _FEATURE).ModelEventType
-        change = engine.register_model_event_callback if on else engine.unregister_model_event_callback
+        change = engine.register_model_event_callback if start else engine.unregister_model_event_callback
         change(kinds.FinalMetric, self._on_metric)
         change(kinds.TrainingEnd, self._on_end)
 
@@ -90,23 +90,25 @@ class Submitted:
                 continue
             if kind == "metric":
                 job.reported = value
-                if job.awaited is not None:
+                if job.waiting_for is not None:
                     yield self._settle(job), value
             elif value == "interrupted":  # it is submitted again after a resume
                 self._settle(job)
             else:
-                yield from self._ended(job)
+                yield from self._handle_end(job)
 
-    def _ended(self, job: _Job) -> Iterator[tuple[Architecture, Any]]:
+    def _handle_end(self, job: _Job) -> Iterator[tuple[Architecture, Any]]:
         if job.model.metric is not None:
             has_metrics = isinstance(job.reported, Mapping)
             yield self._settle(job), job.reported if has_metrics else job.model.metric
         else:
-            job.awaited = {key for key, other in self._jobs.items() if other.awaited is None and other is not job}
+            job.waiting_for = {
+                key for key, other in self._jobs.items() if other.waiting_for is None and other is not job
+            }
         for other in list(self._jobs.values()):
-            if other.awaited is not None:
-                other.awaited.discard(id(job.model))
-                if not other.awaited:
+            if other.waiting_for is not None:
+                other.waiting_for.discard(id(job.model))
+                if not other.waiting_for:
                     yield self._settle(other), None
 
     def _settle(self, job: _Job) -> Architecture:

@@ -70,7 +70,7 @@ class Evaluations:
         self._evaluated_models |= evaluated
         self.search.replay({architecture: self._metrics(model) for architecture, model in evaluated.items()})
 
-    def keep_in(self, record: Record) -> None:
+    def record_in(self, record: Record) -> None:
         """Add the results of a run folder to the search, and write further results to the folder."""
         recorded = {architecture: self._reported(architecture, metrics) for architecture, metrics in record.results()}
         for model in self.entries:

@@ -17,7 +17,7 @@ from nni_ext.graphs import Sample
 from nni_ext.nas.spaces import FlatSpace
 
 _FEATURE = "limiting searches with NNI's profilers"
-PROBES, DRAWN = 10, 200
+PROBES, SAMPLES = 10, 200
 """Number of valid samples with which a profiler is tested, and of random samples drawn to find them."""
 
 
@@ -58,7 +58,7 @@ def limit_constraint(flat: FlatSpace, model_space: Any, name: str, profiler: Any
 
 
 def _probe(flat: FlatSpace, model_space: Any, name: str, profiler: Any) -> None:
-    rows = [flat.space.row(flat.space.smallest()), *flat.space.sample_rows(np.random.default_rng(0), DRAWN)]
+    rows = [flat.space.row(flat.space.smallest()), *flat.space.sample_rows(np.random.default_rng(0), SAMPLES)]
     samples = (flat.sample_of_row(row) for row in rows)
     valid = [sample for sample in samples if not flat.checked or model_space.contains(sample)][:PROBES]
     problem: Exception | str = "NaN"

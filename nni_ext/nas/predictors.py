@@ -70,13 +70,13 @@ def reader_for(space: Any, name: str | None = None) -> Read:
     for base in getattr(kind, "__mro__", ()):
         if readers_of := READERS.get(f"{base.__module__}.{base.__qualname__}"):
             readers = readers_of(**space.trace_kwargs)
-            chosen = next(iter(readers)) if name is None else name
-            if chosen not in readers:
+            reader = next(iter(readers)) if name is None else name
+            if reader not in readers:
                 raise ConfigError(
-                    f"the graph reader of the predictor is {chosen!r}, but {base.__name__} has the readers"
+                    f"the graph reader of the predictor is {reader!r}, but {base.__name__} has the readers"
                     f" {' or '.join(readers)}; give another predictor, or one of these readers as reader="
                 )
-            return readers[chosen]
+            return readers[reader]
     raise SpaceError(
         f"model space {getattr(kind, '__name__', kind)} is not supported; give NasBench101 or NasBench201 of"
         " nni.nas.hub.pytorch, a space of nni_ext.as_model_space, or read=, a function from a sample to a"
@@ -236,8 +236,8 @@ class PredictorEvaluator(_Evaluator):
             )
         predicted, std = self.predictor.predictions([read(sample)])
         metric = float(predicted[0])
-        more = {} if std is None else {"std": float(std[0])}
-        reported = {"default": metric, **more} if more else metric
+        extra = {} if std is None else {"std": float(std[0])}
+        reported = {"default": metric, **extra} if extra else metric
         nni = nni_module("nni", _EVALUATING)
         if nni.get_current_parameter() is not None:
             nni.report_intermediate_result(reported)

@@ -112,7 +112,7 @@ def _values(mutable: Any, leaf: Any) -> Sequence[Any]:
         return list(leaf.values)
     if isinstance(leaf, mutable.CategoricalMultiple):
         sizes = range(len(leaf.values) + 1) if leaf.n_chosen is None else [leaf.n_chosen]
-        return [list(chosen) for size in sizes for chosen in itertools.combinations(leaf.values, size)]
+        return [list(subset) for size in sizes for subset in itertools.combinations(leaf.values, size)]
     if isinstance(leaf, mutable.Numerical):
         return list(dict.fromkeys(leaf.grid({}, granularity=GRANULARITY)))
     raise SpaceError(
@@ -126,13 +126,13 @@ def _subset_count(leaf: Any) -> int:
     return 2**count if leaf.n_chosen is None else math.comb(count, leaf.n_chosen)
 
 
-def _wrapped(model_space: Any) -> Any:
+def _wrapped_space(model_space: Any) -> Any:
     return next((getattr(model_space, name) for name in ("model_space", "model") if hasattr(model_space, name)), None)
 
 
 def _class_of(model_space: Any) -> type:
     nas = nni_module("nni.nas.space", _SEARCHING)
-    inner = _wrapped(model_space) if isinstance(model_space, nas.ExecutableModelSpace) else model_space
+    inner = _wrapped_space(model_space) if isinstance(model_space, nas.ExecutableModelSpace) else model_space
     kind: type = getattr(inner, "trace_symbol", type(inner))
     return kind
 
@@ -140,7 +140,7 @@ def _class_of(model_space: Any) -> type:
 def _original_space(model_space: Any) -> SearchSpace | None:
     if not issubclass(_class_of(model_space), ArchitectureSpace):
         return None
-    traced = model_space if isinstance(model_space, ArchitectureSpace) else _wrapped(model_space)
+    traced = model_space if isinstance(model_space, ArchitectureSpace) else _wrapped_space(model_space)
     return space_from_dict(traced.trace_kwargs["space"])
 
 

@@ -12,7 +12,7 @@ from nas_core.search import STRATEGIES, Strategy
 from nas_core.search.registry import config_of
 from nas_core.space import Architecture
 from nni_ext.compat import host_class
-from nni_ext.nas.engines import Submitted, keep_listening
+from nni_ext.nas.engines import SubmittedModels, keep_listening
 from nni_ext.nas.evaluations import Evaluated, Evaluations, reported_number
 from nni_ext.nas.limits import limit_constraint, validity_constraint
 from nni_ext.nas.spaces import flatten
@@ -75,7 +75,7 @@ class SearchStrategy(_Strategy):
         """Search strategy, set by :meth:`initialize`."""
         self._evaluations: Evaluations | None = None
         self._folder = None if record is None else Path(record)
-        self._submitted = Submitted()
+        self._submitted = SubmittedModels()
         self._revived = 0
         self._rejected: Mapping[str, Any] | None = None
 
@@ -105,10 +105,10 @@ class SearchStrategy(_Strategy):
         return model_space
 
     def _cleanup(self) -> None:
-        self._submitted.listen(self.engine, on=False)
+        self._submitted.listen(self.engine, start=False)
 
     def _run(self) -> None:
-        search, evaluations = self._parts()
+        search, evaluations = self._require_initialized()
         if self._rejected is not None:
             raise ConfigError(
                 "the saved state of the earlier run could not be loaded; create a new strategy and experiment"
@@ -116,18 +116,18 @@ class SearchStrategy(_Strategy):
         try:
             search.start()
             if self._folder is not None:
-                evaluations.keep_in(Record(self._folder, search))
+                evaluations.record_in(Record(self._folder, search))
             while self.wait_for_resource():
-                self._take()
+                self._take_results()
                 if architectures := search.ask(1):
                     self._submit(architectures[0])
                 elif self._submitted:
-                    self._take(POLL_S)
+                    self._take_results(POLL_S)
                 else:
                     break
-            self._wait_for_rest()
+            self._wait_for_submitted()
         finally:
-            self._take()
+            self._take_results()
 
     def wait_for_resource(self) -> bool:
         """Wait for an idle worker; return False if the engine's budget is exhausted."""
@@ -135,7 +135,7 @@ class SearchStrategy(_Strategy):
             if not self.engine.budget_available():
                 return False
             self._listen()
-            self._take(POLL_S)
+            self._take_results(POLL_S)
         self._listen()
         return bool(self.engine.budget_available())
 
@@ -150,29 +150,29 @@ class SearchStrategy(_Strategy):
     # -- models and results ------------------------------------------------------------------------------------------
 
     def _submit(self, architecture: Architecture) -> None:
-        _, evaluations = self._parts()
+        _, evaluations = self._require_initialized()
         model = self.model_space.freeze(evaluations.flat.sample(architecture))
         self._submitted.add(architecture, model)
         self.engine.submit_models(model)
 
-    def _take(self, timeout_s: float = 0.0) -> None:
-        _, evaluations = self._parts()
+    def _take_results(self, timeout_s: float = 0.0) -> None:
+        _, evaluations = self._require_initialized()
         for architecture, reported in self._submitted.results(timeout_s):
             if reported_number(reported) is None:
                 _log.warning("model %s counts as failed: it reported %r, not a number", architecture.key, reported)
             evaluations.tell(architecture, reported)
 
-    def _wait_for_rest(self) -> None:
-        self._take()
+    def _wait_for_submitted(self) -> None:
+        self._take_results()
         if self._submitted:
             self.engine.wait_models()
         for _ in range(LATE_RESULTS):
             if not self._submitted:
                 return
-            self._take(POLL_S)
+            self._take_results(POLL_S)
         _log.warning("the engine ended before %d models reported a result", len(self._submitted))
 
-    def _parts(self) -> tuple[Strategy, Evaluations]:
+    def _require_initialized(self) -> tuple[Strategy, Evaluations]:
         assert self.search is not None and self._evaluations is not None, "NasExperiment gives a model space first"
         return self.search, self._evaluations
 
@@ -182,8 +182,8 @@ class SearchStrategy(_Strategy):
         """Return the state as plain data."""
         if self._rejected is not None:
             return dict(self._rejected)
-        _, evaluations = self._parts()
-        self._take()
+        _, evaluations = self._require_initialized()
+        self._take_results()
         return evaluations.state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -192,7 +192,7 @@ class SearchStrategy(_Strategy):
         Raises:
             ConfigError: the state is invalid, or belongs to another strategy, space or setting.
         """
-        _, evaluations = self._parts()
+        _, evaluations = self._require_initialized()
         try:
             evaluations.load(state_dict)
         except NasExtError:

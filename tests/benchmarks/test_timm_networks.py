@@ -21,7 +21,7 @@ from tests.latency.by_graph.toy import toy_networks
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data set whose graphs are made up."""
     data = toy_networks(60)
-    networks = NetworkSet.begin(tmp_path / "i7", {"source": "timm"}, {"device_name": "i7"}, {"torch": 1.0})
+    networks = NetworkSet.create(tmp_path / "i7", {"source": "timm"}, {"device_name": "i7"}, {"torch": 1.0})
     static = data.graphs.static
     assert static is not None
     for index, (name, family) in enumerate(zip(data.names.tolist(), data.families.tolist(), strict=True)):

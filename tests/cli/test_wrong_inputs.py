@@ -154,7 +154,7 @@ def test_one_line_names_the_value(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     toy = ToySupernet(SPACE, score, {"kind": "translation"})
-    monkeypatch.setattr("nas_core.progress.FIRST_S", float("inf"))  # no lines of progress on a busy machine
+    monkeypatch.setattr("nas_core.progress.FIRST_LINE_S", float("inf"))  # no lines of progress on a busy machine
     if "no.pt" not in command:
         monkeypatch.setattr("nas_core.supernet.host.open_supernet", lambda path, **options: toy)
     before = {path: path.stat().st_mtime_ns for path in inputs.rglob("*") if path.is_file()}

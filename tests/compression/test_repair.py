@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from nas_core.compression.repair import Recorded, refit, replaced_until
+from nas_core.compression.repair import Recorded, last_replaced, refit
 
 STREAM = torch.Generator().manual_seed(0)
 
@@ -80,4 +80,4 @@ def test_a_change_that_is_worse_on_held_out_batches_is_dropped() -> None:
 
 @pytest.mark.parametrize(("kept", "expected"), [((0, 2, 5), [1, 4, 5]), ((1,), [5]), ((4, 5), [4, 5])])
 def test_a_kept_layer_replaces_those_before_the_next(kept: tuple[int, ...], expected: list[int]) -> None:
-    assert replaced_until(kept, 6) == expected
+    assert last_replaced(kept, 6) == expected

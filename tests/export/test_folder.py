@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.export import ExportError, write_export
-from nas_core.export.folder import check_out
+from nas_core.export.folder import check_target
 from nas_core.export.parts import Exportable, OpenDim, Part, Value
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -139,5 +139,5 @@ def test_bad_input(content: str | None, to: str, error: type[NasExtError], value
     file = tmp_path / "model.json"
     file.write_text(content or "mine")
     with pytest.raises(error) as caught:
-        check_out(tmp_path if content else file, to)
+        check_target(tmp_path if content else file, to)
     assert value in str(caught.value) and "\n" not in str(caught.value) and file.exists()

@@ -343,7 +343,7 @@ def mapped_gradients(trained: Any, loss: torch.Tensor) -> dict[str, torch.Tensor
     loss.backward()
     for parameter in model.parameters():
         parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-    gradients = trained.mapped(model, net)
+    gradients = trained.convert_weights(model, net)
     used = {name: parameter.grad is not None for name, parameter in net.named_parameters()}
     assert not any(gradients[name].any() for name, has_gradient in used.items() if not has_gradient)
     return {name: gradients[name] for name, has_gradient in used.items() if has_gradient}

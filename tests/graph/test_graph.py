@@ -15,7 +15,7 @@ from nas_core.graph import (
     with_operations,
 )
 from nas_core.graph.graph import FEATURES
-from nas_core.graph.io_nodes import common_ends, lacking_ends, open_ended, topological, with_ends
+from nas_core.graph.io_nodes import common_ends, missing_ends, open_ended, topological, with_ends
 from nas_core.graph.operation import operation_named
 from tests.predictor.graphs import random_graphs
 
@@ -179,8 +179,8 @@ def test_dead_branches_are_no_lacking_ends() -> None:
     graphs = Graphs.of([*full, dead, other])
     assert common_ends(graphs) == (0, 4)
     assert open_ended(graphs).tolist() == [False] * 3 + [True] * 2
-    assert lacking_ends(graphs, (0, 4)).tolist() == [False] * 4 + [True]
-    assert lacking_ends(graphs, None).tolist() == open_ended(graphs).tolist()
+    assert missing_ends(graphs, (0, 4)).tolist() == [False] * 4 + [True]
+    assert missing_ends(graphs, None).tolist() == open_ended(graphs).tolist()
     assert common_ends(Graphs.of([*full, Graph([0, 5], [(0, 1)])])) is None
     assert common_ends(Graphs.of([dead])) is None and common_ends(graphs[:0]) is None
 

@@ -55,7 +55,7 @@ def test_spaces(choices: str, message: str, tmp_path: Path) -> None:
 
 
 def test_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_ARRAYS", 2**20)
+    monkeypatch.setattr(archives, "MAX_ARRAY_BYTES", 2**20)
     np.savez_compressed(tmp_path / "m.npz", ops=np.zeros(2**21, np.uint8))
     with pytest.raises(DataError, match=r"its arrays declare \d+ bytes"):
         NetworkLatencies.load(tmp_path / "m.npz")

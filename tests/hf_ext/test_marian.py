@@ -220,7 +220,7 @@ def test_the_kind_counts_and_times_what_is_extracted(marian: Path) -> None:
         workload = kind.workload(space, architecture, wide)
         with torch.inference_mode():
             workload.encode()
-            cache = workload.decoded()[1]
+            cache = workload.decode_all()[1]
         both = (*cache.self_attention_cache.layers, *cache.cross_attention_cache.layers)
         assert sum(layer.keys.numel() + layer.values.numel() for layer in both) == kind.cache(architecture, wide)
         depths = architecture.number("encoder.layers"), architecture.number("decoder.layers")

@@ -176,18 +176,18 @@ def test_files(read: Callable[[Path], object], name: str, content: str, value: s
 @pytest.mark.parametrize("value", [0, -1, True, "2", float("nan"), None])
 def test_times_in_journals(value: object, tmp_path: Path) -> None:
     genes, networks = tmp_path / "lat.jsonl", tmp_path / JSONL
-    LatencyDataset.begin(genes, SPACE, {}, {}, 1.0)
+    LatencyDataset.create(genes, SPACE, {}, {}, 1.0)
     check(lambda: load_latency_data(genes), DataError, "no measurement yet")
     genes.write_text(genes.read_text() + json.dumps({"reference_ms": 1.0, "latency_ms": value, "genes": {"a": 1}}))
     check(lambda: LatencyDataset.read(genes), DataError, "line 2")
-    NetworkSet.begin(tmp_path, {}, {}, {"torch": 1.0})
+    NetworkSet.create(tmp_path, {}, {}, {"torch": 1.0})
     row = {"name": "a", "family": "f", "settings": {}, "measured": {"torch": {"corrected_ms": value}}}
     networks.write_text(networks.read_text() + json.dumps(row))
     check(lambda: NetworkSet.read(tmp_path), DataError, "line 2")
 
 
 def test_runtimes_of_a_folder(tmp_path: Path) -> None:
-    dataset = NetworkSet.begin(tmp_path, {}, {}, {"torch": 1.0})
+    dataset = NetworkSet.create(tmp_path, {}, {}, {"torch": 1.0})
     check(lambda: load_networks(tmp_path, "tensorrt"), ConfigError, "'tensorrt'")
     dataset.append({"name": "a", "family": "f", "settings": {}, "error": "broken"})
     check(lambda: load_networks(tmp_path, "torch"), DataError, "no measured network among 1")

@@ -10,7 +10,7 @@ from nas_core.latency import LATENCY_MODELS, load_latency_model
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.registry import (
-    described_latency_models,
+    describe_latency_models,
     latency_model,
     list_latency_models,
     parsed_model_settings,
@@ -30,7 +30,7 @@ def test_models_by_name_and_by_inputs() -> None:
     assert list_latency_models() == list_latency_models("genes") + list_latency_models("graph")
     assert all(model.name == name for name, model in LATENCY_MODELS.items())
     assert latency_model("linear", "genes") is LinearModel and latency_model("counts", "graph") is CountsModel
-    assert described_latency_models("genes").startswith("linear: Ridge regression")
+    assert describe_latency_models("genes").startswith("linear: Ridge regression")
     assert parsed_model_settings("graphsage", ["epochs=3", "lr=1e-2"]) == {"epochs": 3, "lr": 0.01}
     assert parsed_model_settings("nn-former", ["depth=1"]) == {"depth": 1}
 

@@ -27,7 +27,7 @@ def data(dtype: torch.dtype = torch.float) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("chunk", [VOCAB, 3 * VOCAB + 5, 1 << 21])
 def test_equals_the_definition(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", chunk)
     (features, table, target), (f2, t2, _) = data(), data()
     loss, nll = projected_smoothed_loss(features, table, target, smoothing, PAD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nas_core.graph import Graph, Graphs, nasbench201_graph
 from nas_core.predictor import READERS, NNFormer, reader_for
 from nas_core.predictor.readers import reader_names
-from nas_core.predictor.recipes import get_recipe, needed_by
+from nas_core.predictor.recipes import get_recipe, required_settings
 from tests.predictor.graphs import random_graphs
 
 
@@ -23,11 +23,15 @@ def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
 def test_data_decide_what_the_model_reads() -> None:
     featured, bare = random_graphs((7, 40), features=True), Graphs.of([Graph([0, 40], [(0, 1)])])
     needed = {"attributes": 8, "shapes": 4, "static": 4, "max_nodes": 41}
-    assert needed_by(random_graphs((7, 5)), get_recipe("paper")) == needed_by(featured, get_recipe("latency")) == {}
-    assert needed_by(featured, get_recipe("paper")) == needed
+    assert (
+        required_settings(random_graphs((7, 5)), get_recipe("paper"))
+        == required_settings(featured, get_recipe("latency"))
+        == {}
+    )
+    assert required_settings(featured, get_recipe("paper")) == needed
     changed = get_recipe("paper").changed(attributes=0, max_nodes=50)
-    assert needed_by(featured, changed) == {"shapes": 4, "static": 4}
-    needed = needed_by(bare, get_recipe("latency"))
+    assert required_settings(featured, changed) == {"shapes": 4, "static": 4}
+    needed = required_settings(bare, get_recipe("latency"))
     assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
     assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
 

@@ -60,15 +60,15 @@ def test_the_loss_is_the_sum_of_its_terms(changes: dict[str, Any], expected: Any
 def test_learning_rate(decay: str) -> None:
     trainer = trainer_of(decay=decay, warmup=0.2, final_lr=0.1, epochs=100)
     assert trainer.total == 300
-    assert trainer.rate_share(0) == 0
-    assert trainer.rate_share(30) == pytest.approx(0.5)
-    assert trainer.rate_share(60) == pytest.approx(1)
-    assert trainer.rate_share(180) == pytest.approx(0.1 + 0.9 * 0.5)
+    assert trainer.lr_factor(0) == 0
+    assert trainer.lr_factor(30) == pytest.approx(0.5)
+    assert trainer.lr_factor(60) == pytest.approx(1)
+    assert trainer.lr_factor(180) == pytest.approx(0.1 + 0.9 * 0.5)
     quarter = {"cosine": (1 + 0.5**0.5) / 2, "linear": 0.75}[decay]
-    assert trainer.rate_share(120) == pytest.approx(0.1 + 0.9 * quarter)
+    assert trainer.lr_factor(120) == pytest.approx(0.1 + 0.9 * quarter)
     last = {"cosine": 0.5 * (1 + np.cos(np.pi * 239 / 240)), "linear": 1 / 240}[decay]
-    assert trainer.rate_share(299) == pytest.approx(0.1 + 0.9 * last, rel=1e-9)
-    assert trainer_of(decay=decay, warmup=0.0, final_lr=0.0).rate_share(0) == 1
+    assert trainer.lr_factor(299) == pytest.approx(0.1 + 0.9 * last, rel=1e-9)
+    assert trainer_of(decay=decay, warmup=0.0, final_lr=0.0).lr_factor(0) == 1
 
 
 def test_the_optimizer_gets_that_rate_and_its_first_step_changes_nothing() -> None:
@@ -79,7 +79,7 @@ def test_the_optimizer_gets_that_rate_and_its_first_step_changes_nothing() -> No
         rates.append([float(group["lr"]) for group in trainer.optimizer.param_groups])
         if len(rates) == 1:
             assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
-    assert rates == [[pytest.approx(1e-3 * trainer.rate_share(step))] * 2 for step in range(trainer.total)]
+    assert rates == [[pytest.approx(1e-3 * trainer.lr_factor(step))] * 2 for step in range(trainer.total)]
     assert not any(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True) if a.ndim > 1)
 
 
@@ -128,7 +128,7 @@ def test_divergence_is_an_error() -> None:
         with pytest.raises(ConfigError, match=r"training diverged: .* after step \d+ of 180; give a lower lr"):
             for _ in trainer.steps():
                 pass
-        assert trainer.done == module.CHECKED
+        assert trainer.done == module.CHECK_EVERY
     short = trainer_of(lr=1e38, warmup=0.0, epochs=2)
     with pytest.raises(ConfigError, match="after step 6 of 6"):
         for _ in short.steps():
@@ -136,10 +136,10 @@ def test_divergence_is_an_error() -> None:
 
 
 def test_a_batch_in_parts_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART_GRAPHS", 2)
+    monkeypatch.setattr(module, "CHUNK_GRAPHS", 2)
     updates = []
     for positions in (10**6, 12):
-        monkeypatch.setattr(module, "PART_POSITIONS", positions)
+        monkeypatch.setattr(module, "CHUNK_POSITIONS", positions)
         trainer = trainer_of(dropout=0.0, batch_size=64, rank_weight=0.0)
         assert trainer.buckets[0].parts(4) == (1 if positions > 12 else 2)
         losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]

@@ -21,9 +21,9 @@ from nas_core.search.finalists import (
     Goal,
     choose_finalists,
     measure_finalists,
+    restore_measurements,
     save_finalists,
     select_best,
-    with_measured_before,
 )
 from nas_core.search.remeasure import remeasure
 from nas_core.space import Architecture
@@ -73,9 +73,9 @@ def test_damaged_files_of_finalists_are_replaced(tmp_path: Path, content: str) -
     chosen = choose_finalists({}, front(3), 2)
     measured = [Finalist(chosen[0].architecture, chosen[0].metrics, (), {"latency_ms": 2.0}), chosen[1]]
     save_finalists(tmp_path, measured)
-    assert with_measured_before(tmp_path, chosen, {}) == measured
+    assert restore_measurements(tmp_path, chosen, {}) == measured
     (tmp_path / "finalists.json").write_text(content, encoding="utf-8")
-    assert with_measured_before(tmp_path, chosen, {}) == chosen
+    assert restore_measurements(tmp_path, chosen, {}) == chosen
 
 
 NAME = "latency_ms<=25"
@@ -190,6 +190,6 @@ def test_what_was_measured_before_stays(tmp_path: Path) -> None:
     chosen = [finalist(1, (NAME,)), finalist(8)]
     result = measured(chosen, Device(1.05))
     save_finalists(tmp_path, result)
-    repeated = select_best(with_measured_before(tmp_path, chosen, evaluated(20)), GOALS)
+    repeated = select_best(restore_measurements(tmp_path, chosen, evaluated(20)), GOALS)
     assert repeated == result
-    assert [one.architecture for one in with_measured_before(tmp_path, chosen, {})] == [network(1), network(8)]
+    assert [one.architecture for one in restore_measurements(tmp_path, chosen, {})] == [network(1), network(8)]

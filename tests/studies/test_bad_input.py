@@ -12,7 +12,7 @@ import pytest
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
-from nas_core.studies.base import ArchitecturesConfig, Study, Subject, one_space, same_examples
+from nas_core.studies.base import ArchitecturesConfig, Study, Subject, check_same_examples, shared_space
 from nas_core.studies.gap import GAP, GapConfig, agreement, read_runs
 from nas_core.studies.routing import ROUTING
 from tests.studies.trainers import SPACE, Trainer
@@ -64,6 +64,6 @@ def test_bad_input_is_one_line_that_names_the_value(case: int, tmp_path: Path) -
 
 def test_supernets_of_one_study_have_one_space_and_the_same_examples(tmp_path: Path) -> None:
     subjects = [Subject(name, tmp_path / name, Trainer(key=name)) for name in ("a", "b")]
-    assert one_space(subjects) == SPACE and Architecture({"width": 1}) in SPACE
+    assert shared_space(subjects) == SPACE and Architecture({"width": 1}) in SPACE
     with pytest.raises(DataError):
-        same_examples(subjects)
+        check_same_examples(subjects)

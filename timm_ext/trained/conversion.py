@@ -30,7 +30,7 @@ from nas_core.supernet.elastic.attention import FitConfig
 from nas_core.supernet.elastic.conversion import check_settings, convert
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.space_spec import is_auto, space_for
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, size_options
 from timm_ext.building import make_loader, seed_everything
 from timm_ext.checkpoint import save_checkpoint, write_subnet
 from timm_ext.data import ImageSet, open_splits
@@ -55,9 +55,9 @@ def space_around(trained: Architecture, attention: Sequence[str] = ()) -> Search
     return image_space(
         f"around-{trained.key}",
         layers=depths(trained.number("layers")),
-        embed_dims=around(trained.number("embed_dim"), WIDTHS, multiple=8),
-        heads=around(trained.numbers("heads")[0], HEADS),
-        ffn_dims=around(trained.numbers("ffn_dim")[0], FFN, multiple=8),
+        embed_dims=size_options(trained.number("embed_dim"), WIDTHS, multiple=8),
+        heads=size_options(trained.numbers("heads")[0], HEADS),
+        ffn_dims=size_options(trained.numbers("ffn_dim")[0], FFN, multiple=8),
         head_dim=trained.number("head_dim"),
         image_size=trained.number("image_size"),
         patch_size=trained.number("patch_size"),
@@ -108,9 +108,9 @@ class TrainedViT:
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
         """Return ``count`` batches of 64 training images without augmentation, the same each time."""
         images, _ = self._splits()
-        drawn = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
-        mixed = np.sort(drawn)[np.random.default_rng(1).permutation(len(drawn))]
-        return self._batches(ImageSet(images.source, images.indices[mixed]), BATCH)
+        indices = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
+        shuffled = np.sort(indices)[np.random.default_rng(1).permutation(len(indices))]
+        return self._batches(ImageSet(images.source, images.indices[shuffled]), BATCH)
 
     def _splits(self) -> tuple[ImageSet, ImageSet]:
         if not self.net.config.classes:
@@ -169,7 +169,7 @@ class TrainedViT:
     def agreement(self, model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> None:
         return None
 
-    def counted(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def token_masks(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
         return {}
 
     def training_batches(self, batch_size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -188,11 +188,11 @@ class TrainedViT:
 
     def held_out(self, count: int) -> list[tuple[Tensor, Tensor]]:
         _, images = self._splits()
-        drawn = np.random.default_rng(0).permutation(len(images))[:count]
-        if len(drawn) < 2:
-            raise DataError(f"{self.data} has {len(drawn)} validation images; expected two or more")
-        size = min(BATCH, -(-len(drawn) // 2))
-        return self._batches(ImageSet(images.source, images.indices[drawn]), size)
+        indices = np.random.default_rng(0).permutation(len(images))[:count]
+        if len(indices) < 2:
+            raise DataError(f"{self.data} has {len(indices)} validation images; expected two or more")
+        size = min(BATCH, -(-len(indices) // 2))
+        return self._batches(ImageSet(images.source, images.indices[indices]), size)
 
     def workload(self, model: nn.Module, batch: int) -> OnePassWorkload:
         config = self.net.config

@@ -47,10 +47,10 @@ def source_of(model: nn.Module, name: str = "") -> Source:
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
     model = copy.deepcopy(model).eval()
-    return Source(model, name, _prepared_by(model), where=name)
+    return Source(model, name, _preprocessing_of(model), where=name)
 
 
-def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _preprocessing_of(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     config = resolve_data_config(dict(options or {}), model=model)
     return {name: list(value) if isinstance(value := config[name], tuple) else value for name in PREPARED}
 
@@ -77,9 +77,9 @@ def read_source(path: Path, elastic: bool = True) -> Source:
         ) from None
     with torch.device("meta"):
         arguments = _with_sizes(arguments, weights, create(name, arguments, path))
-    model, where = create(name, arguments, path), f"{path} ({name})"
+    model, label = create(name, arguments, path), f"{path} ({name})"
     if elastic:
-        check_supported(model, where)
+        check_supported(model, label)
     try:
         model.load_state_dict({key: tensor.float() for key, tensor in weights.items()})
     except RuntimeError as error:
@@ -88,17 +88,17 @@ def read_source(path: Path, elastic: bool = True) -> Source:
             f"{path} does not fit timm's model {name} ({reason}); give a checkpoint of this model"
         ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
-    stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
-    return Source(model.eval(), name, _prepared_by(model, stated), data, where)
+    specified = {key: options[key] for key in PREPARED if options.get(key) is not None}
+    return Source(model.eval(), name, _preprocessing_of(model, specified), data, label)
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
     # timm's trainer does not store all arguments; the others follow from the shapes of weights.
-    sizes, built = dict(arguments), model.state_dict()
-    different = {name for name in built.keys() & weights.keys() if built[name].shape != weights[name].shape}
+    sizes, expected = dict(arguments), model.state_dict()
+    different = {name for name in expected.keys() & weights.keys() if expected[name].shape != weights[name].shape}
     if "head.weight" in weights:
         sizes.setdefault("num_classes", len(weights["head.weight"]))
-    elif "head.weight" in built:
+    elif "head.weight" in expected:
         sizes["num_classes"] = 0
     patches = weights.get("patch_embed.proj.weight")
     if "patch_embed.proj.weight" in different:
@@ -130,14 +130,14 @@ def _description(
         arguments = dict(content.get("model_kwargs") or options.get("model_kwargs") or {})
         channels = options.get("in_chans") or (options.get("input_size") or [None])[0]
         trained = {"in_chans": channels, "global_pool": options.get("gp")}
-        stated = {key: value for key, value in trained.items() if value is not None}
+        specified = {key: value for key, value in trained.items() if value is not None}
         options = {**(content.get("pretrained_cfg") or {}), **options}
-        return str(content.get("arch") or options.get("model")), {**stated, **arguments}, options
+        return str(content.get("arch") or options.get("model")), {**specified, **arguments}, options
     if "arch" in metadata:
         kwargs, options = (dict(parse_json(metadata.get(key, "{}"))) for key in ("model_kwargs", "pretrained_cfg"))
         return metadata["arch"], kwargs, options
     if (config := path.with_name("config.json")).is_file():
-        return _of_hub(config)
+        return _hub_description(config)
     name = path.name.split(".")[0]
     if timm.is_model(name):
         return name, {}, {}
@@ -147,7 +147,7 @@ def _description(
     )
 
 
-def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def _hub_description(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
     content = parse_json(read_bytes(config))
     sizes = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
     settings, options = (dict(content.get(key) or {}) for key in ("model_args", "pretrained_cfg"))

@@ -53,22 +53,22 @@ def unsupported(model: Any) -> list[str]:
     kind = type(model).__name__
     if type(model) is not VisionTransformer:
         return [f"it is a {kind}" + (f", with {_OTHERS[kind]}" if kind in _OTHERS else "")]
-    parts = [*_network_parts(model), *(pair for block in model.blocks for pair in _block_parts(block))]
-    reasons = list(dict.fromkeys(reason for present, reason in parts if present))
+    checks = [*_network_parts(model), *(pair for block in model.blocks for pair in _block_parts(block))]
+    reasons = list(dict.fromkeys(reason for present, reason in checks if present))
     return reasons or [reason for present, reason in _size_parts(model) if present]
 
 
 def _network_parts(model: Any) -> list[tuple[Any, str]]:
     patches, pool = model.patch_embed, model.global_pool
-    plain = type(patches) is PatchEmbed
+    standard = type(patches) is PatchEmbed
     pools_prefix = getattr(model, "pool_include_prefix", False) and model.num_prefix_tokens
-    square = plain and len(set(patches.patch_size)) == 1
+    square = standard and len(set(patches.patch_size)) == 1
     return [
-        (not plain, f"patches by {type(patches).__name__}"),
-        (plain and not _is_identity(patches.norm), "a norm on each patch"),
-        (plain and patches.dynamic_img_pad, "images that are padded to whole patches (dynamic_img_pad)"),
+        (not standard, f"patches by {type(patches).__name__}"),
+        (standard and not _is_identity(patches.norm), "a norm on each patch"),
+        (standard and patches.dynamic_img_pad, "images that are padded to whole patches (dynamic_img_pad)"),
         (
-            plain and (not square or any(side % patches.patch_size[0] for side in patches.img_size)),
+            standard and (not square or any(side % patches.patch_size[0] for side in patches.img_size)),
             "patches that are not square, or do not divide the image",
         ),
         (model.attn_pool is not None, "attention as pooling"),
@@ -182,19 +182,19 @@ def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
             "self_attn_norm": (block.norm1.weight, block.norm1.bias),
             "ffn_norm": (block.norm2.weight, block.norm2.bias),
             "ffn.fc1": (block.mlp.fc1.weight, block.mlp.fc1.bias),
-            "ffn.fc2": _scaled(block.mlp.fc2, block.ls2),
+            "ffn.fc2": _scale_linear(block.mlp.fc2, block.ls2),
         }
         for kind in kinds:
             prefix = "self_attn" if len(kinds) == 1 else f"self_attn.{kind}"
             layer[f"{prefix}.in_proj"] = (block.attn.qkv.weight, block.attn.qkv.bias)
-            layer[f"{prefix}.out_proj"] = _scaled(block.attn.proj, block.ls1)
+            layer[f"{prefix}.out_proj"] = _scale_linear(block.attn.proj, block.ls1)
         pairs |= {f"layers.{index}.{name}": pair for name, pair in layer.items()}
     for name, (weight, bias) in pairs.items():
         state |= {f"{name}.weight": weight, f"{name}.bias": torch.zeros(len(weight)) if bias is None else bias}
     return {name: tensor.detach().float().cpu().clone() for name, tensor in state.items()}
 
 
-def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
+def _scale_linear(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
     if isinstance(scale, nn.Identity):
         return linear.weight, linear.bias
     gamma = scale.gamma.detach().float()
@@ -204,11 +204,11 @@ def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
 
 def _positions(model: Any) -> Tensor:
     """Return positions (tokens, channels); zeros for tokens without positions."""
-    first, width = model.num_prefix_tokens, model.embed_dim
+    prefix, width = model.num_prefix_tokens, model.embed_dim
     if model.pos_embed is None:
-        return torch.zeros(first + model.patch_embed.num_patches, width)
-    table: Tensor = model.pos_embed.detach().float().cpu().view(-1, width)
-    return torch.cat([torch.zeros(first, width), table]) if model.no_embed_class else table
+        return torch.zeros(prefix + model.patch_embed.num_patches, width)
+    positions: Tensor = model.pos_embed.detach().float().cpu().view(-1, width)
+    return torch.cat([torch.zeros(prefix, width), positions]) if model.no_embed_class else positions
 
 
 # -- subnets as models of timm ---------------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
     for sizes, name in ((hidden, "hidden units"), (heads, "heads")):
         if len(sizes) > 1:
             yield f"its layers have {', '.join(map(str, sorted(sizes)))} {name}, not the same number in each layer"
-    if wrong := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
-        yield f"its heads are {wrong} wide in total, not {width} like the tokens"
+    if qkv_dim := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
+        yield f"its heads are {qkv_dim} wide in total, not {width} like the tokens"
     if others := sorted({layer.attention for layer in layers} - {"softmax"}):
         yield f"it has {', '.join(others)} attention"
     if architecture.number("relative_clip"):
@@ -289,11 +289,11 @@ def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]
     # timm has no scale of the embedding: it is multiplied into the weights.
     weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
-    first = net.prefix_tokens
+    prefix_tokens = net.prefix_tokens
     positions, bias = weights.pop("positions") * scale, weights.pop("patch_embed.bias") * scale
     state = {"patch_embed.proj.weight": weights.pop("patch_embed.weight") * scale}
     if config.norm_embedding:
-        positions = torch.cat([positions[:first], positions[first:] + bias])
+        positions = torch.cat([positions[:prefix_tokens], positions[prefix_tokens:] + bias])
     else:
         state["patch_embed.proj.bias"] = bias
     state["pos_embed"] = positions[None]
@@ -303,7 +303,7 @@ def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]
     for name, tensor in weights.items():
         owner, _, kind = name.rpartition(".")
         in_layer = owner.startswith("layers.")
-        layer, _, part = owner.removeprefix("layers.").partition(".") if in_layer else ("", "", owner)
-        part = "fc_norm" if owner == "norm" and config.norm_after_pool else _NAMES.get(part, part)
-        state[f"blocks.{layer}.{part}.{kind}" if in_layer else f"{part}.{kind}"] = tensor
+        layer, _, module = owner.removeprefix("layers.").partition(".") if in_layer else ("", "", owner)
+        module = "fc_norm" if owner == "norm" and config.norm_after_pool else _NAMES.get(module, module)
+        state[f"blocks.{layer}.{module}.{kind}" if in_layer else f"{module}.{kind}"] = tensor
     return {name: tensor.contiguous() for name, tensor in state.items()}

@@ -31,7 +31,7 @@ from nas_core.latency.by_genes.dataset import LatencyData, load_latency_data
 from nas_core.latency.by_genes.fit import LEGEND, Quality, evaluate, fit, quality_warnings
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import timing_of
-from nas_core.latency.registry import described_latency_models, latency_model, parsed_model_settings
+from nas_core.latency.registry import describe_latency_models, latency_model, parsed_model_settings
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
 from nas_core.report.tables import Column, Table
@@ -77,29 +77,31 @@ def _collect(
         raise ConfigError(f"--out is {out}; expected a name ending in .jsonl")
     timing = config_from(TimingConfig, timing_options, "option of the timing")
     threads = {"cpus": timing.threads} if executor != "local" else {}
-    shared_out = jobs_config(executor, timing.device, {**threads, **read_pairs("job", job or [])})
-    searched, task = _searched(space, checkpoint, data)
+    jobs = jobs_config(executor, timing.device, {**threads, **read_pairs("job", job or [])})
+    searched, task = _space_and_task(space, checkpoint, data)
     kind = kind_of(searched)
     config = workload_config(kind, workload or [], task, None if checkpoint else data)
-    elsewhere: MeasureMany | None = None
-    if shared_out:
-        elsewhere = SubmititMeasurements(searched, config, timing, shared_out, out.with_name(f"{out.name}.jobs"))
-    described, how = kind.workload_to_dict(config), ""
+    measure_many: MeasureMany | None = None
+    if jobs:
+        measure_many = SubmititMeasurements(searched, config, timing, jobs, out.with_name(f"{out.name}.jobs"))
+    described, note = kind.workload_to_dict(config), ""
     if predicted_by is not None:
-        if shared_out:
+        if jobs:
             raise ConfigError("--predicted-by and --executor exclude each other; leave out one of them")
-        elsewhere = predicted = PredictedMeasurements(searched, config, predicted_by)
-        described, how = predicted.described, ", predicted and not measured"
+        measure_many = predicted = PredictedMeasurements(searched, config, predicted_by)
+        described, note = predicted.described, ", predicted and not measured"
     build = functools.partial(kind.workload, searched, config=config, device=timing.device)
-    dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=elsewhere)
+    dataset = collect_latencies(out, searched, build, samples, timing, described, seed, measure_many=measure_many)
     measured = dataset.data()
     typer.echo(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
-        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
+        f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){note}"
     )
 
 
-def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
+def _space_and_task(
+    space: str | None, checkpoint: Path | None, data: Path | None
+) -> tuple[SearchSpace, Mapping[str, Any]]:
     if checkpoint is not None and space is None:
         from nas_core.supernet.host import open_supernet
 
@@ -128,7 +130,7 @@ app.command("collect")(with_options(_collect, {"timing_options": parameters_of(T
 def fit_(
     data: Annotated[Path, typer.Option(help="Measurements: .jsonl of 'collect', or a latency table of HAT (.csv).")],
     out: Annotated[Path, typer.Option(help="Model file to write (.json).")],
-    model: Annotated[str, typer.Option(help=f"{described_latency_models('genes')}.")] = "linear",
+    model: Annotated[str, typer.Option(help=f"{describe_latency_models('genes')}.")] = "linear",
     holdout: Annotated[float, typer.Option(help="Fraction of measurements held out for evaluation.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     settings: Annotated[
@@ -139,10 +141,10 @@ def fit_(
     """Fit a latency model and print its quality on held-out measurements, with warnings if it is poor."""
     if out.suffix != ".json":
         raise ConfigError(f"--out is {out}; expected a name ending in .json")
-    chosen = latency_model(model, "genes")
-    config = chosen.config_class(**parsed_model_settings(model, settings or []))
+    model_class = latency_model(model, "genes")
+    config = model_class.config_class(**parsed_model_settings(model, settings or []))
     measured = load_latency_data(data, get_space(space) if space else None)
-    fitted, metrics = fit(measured, lambda: chosen(measured.space, measured.source, config), holdout, seed)
+    fitted, metrics = fit(measured, lambda: model_class(measured.space, measured.source, config), holdout, seed)
     fitted.save(out)
     _print_quality({"held out": metrics})
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
@@ -181,8 +183,8 @@ _QUALITY = (
 def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
     table = Table(_QUALITY, [{"name": name, **asdict(quality)} for name, quality in rows.items()])
     typer.echo(f"{table.text()}\n\n{LEGEND}\n")
-    for doubt in quality_warnings(list(rows.values())[-1], fitted):
-        typer.echo(f"warning: {doubt}", err=True)
+    for warning in quality_warnings(list(rows.values())[-1], fitted):
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
@@ -213,9 +215,9 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
         )
     kind, config = workload
     timing = timing_of(settings, **({"repeats": repeats} if repeats else {})).checked_here()
-    now, then = describe_machine(timing.device, timing.threads), model.info.get("machine")
-    if now != then:
-        typer.echo(f"note: measuring on {now['device_name']}, the model was fitted to {model.machine}", err=True)
+    machine, fitted_machine = describe_machine(timing.device, timing.threads), model.info.get("machine")
+    if machine != fitted_machine:
+        typer.echo(f"note: measuring on {machine['device_name']}, the model was fitted to {model.machine}", err=True)
     predicted_ms = float(model.predict(architecture)[0])
     low, high = (predicted_ms * factor for factor in model.interval)
     measured = measure(
@@ -224,11 +226,11 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
         timing,
     )
     corrected_ms = measured.corrected_ms(model.info["reference_ms"])
-    off, spread = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
+    error, std_note = predicted_ms / corrected_ms - 1, f"+- {measured.std_ms:.2f} over {timing.repeats} passes"
     lines = [
         ("predicted", predicted_ms, f"for {model.machine} ({low:.2f} to {high:.2f} in nine of ten cases)"),
-        ("measured, as in the fit", corrected_ms, f"prediction {off:+.1%}"),
-        ("measured, as it is now", measured.raw_ms, spread),
+        ("measured, as in the fit", corrected_ms, f"prediction {error:+.1%}"),
+        ("measured, as it is now", measured.raw_ms, std_note),
         *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
     ]
     table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]

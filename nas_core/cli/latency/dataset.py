@@ -67,65 +67,65 @@ def _dataset(
         return
     if out is None:
         raise ConfigError("--out is missing; give --out FOLDER, or --list to show the families")
-    typed = read_pairs("set", settings or [])
+    pairs = read_pairs("set", settings or [])
     if from_timm is not None:
         if families != "all" or again:
             raise ConfigError("--families and --again have no effect with --from-timm; leave them or --from-timm out")
-        limits = config_from(PublishedConfig, typed, "setting of published networks")
+        limits = config_from(PublishedConfig, pairs, "setting of published networks")
         _published(out, from_timm, device, networks, limits)
         return
-    chosen = chosen_families(families)
+    selected = chosen_families(families)
     if again:
-        for runtime, ratio in remeasure_networks(out, chosen, again).items():
-            middle = float(np.median(ratio))
-            spread = float(np.quantile(np.abs(ratio / middle - 1), 0.68))
+        for runtime, ratio in remeasure_networks(out, selected, again).items():
+            median = float(np.median(ratio))
+            deviation = float(np.quantile(np.abs(ratio / median - 1), 0.68))
             typer.echo(
-                f"{runtime}: {len(ratio)} networks were measured again; median difference {100 * (middle - 1):+.1f} %,"
-                f" two thirds within {100 * spread:.1f} % of the median"
+                f"{runtime}: {len(ratio)} networks were measured again; median difference {100 * (median - 1):+.1f} %,"
+                f" two thirds within {100 * deviation:.1f} % of the median"
             )
         return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
-    timed = {name: typed.pop(name) for name in list(typed) if name in names}
-    config = config_from(NetworkSetConfig, typed, "setting of a data set")
+    timed = {name: pairs.pop(name) for name in list(pairs) if name in names}
+    config = config_from(NetworkSetConfig, pairs, "setting of a data set")
     timing = config_from(TimingConfig, {**_TIMING, "device": device or "cpu", **timed}, "setting")
-    measured = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
+    measured = collect_networks(out, selected, networks or _NETWORKS, timing, config)
     _print_families(measured)
     machine = measured.machine["device_name"]
     typer.echo(f"{len(measured.rows)} networks in {out}, on {machine}, {timing.threads} thread(s)")
 
 
 def _print_families(dataset: NetworkSet) -> None:
-    good = [row for row in dataset.rows if "error" not in row]
+    measured = [row for row in dataset.rows if "error" not in row]
     skipped = Counter(row["family"] for row in dataset.rows if "error" in row)
-    for runtime in dataset.reference_ms if good else ():
+    for runtime in dataset.reference_ms if measured else ():
         times: dict[str, list[float]] = {row["family"]: [] for row in dataset.rows}
-        for row in good:
+        for row in measured:
             times[row["family"]].append(row["measured"][runtime]["corrected_ms"])
         rows = [
             {"family": family, "networks": len(ms), "skipped": skipped[family], "median": np.median(ms) if ms else None}
             for family, ms in times.items()
         ]
         typer.echo(f"{runtime}\n{Table(_FAMILY_COLUMNS, rows).text()}")
-    if seconds := sum(row["seconds"] for row in good):
-        typer.echo(f"{len(good) / seconds * 3600:.0f} networks per hour")
+    if seconds := sum(row["seconds"] for row in measured):
+        typer.echo(f"{len(measured) / seconds * 3600:.0f} networks per hour")
 
 
 def _published(out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig) -> None:
     table, source = read_published(csv, device), network_source("timm")
     collected = collect_published(out, table, source, device, networks, config)
     _print_families(collected)
-    good = sum("error" not in row for row in collected.rows)
-    typer.echo(f"{good} networks in {out}, as timm measured them on {collected.machine['device_name']}")
+    measured = sum("error" not in row for row in collected.rows)
+    typer.echo(f"{measured} networks in {out}, as timm measured them on {collected.machine['device_name']}")
     _print_skipped(collected, source)
 
 
 def _print_skipped(collected: NetworkSet, source: NetworkSource) -> None:
     skipped = [row for row in collected.rows if "error" in row]
-    absent = sorted({row["settings"]["model"] for row in skipped if row["family"] == ABSENT_FAMILY})
-    if absent:
-        names = "model" if len(absent) == 1 else f"{len(absent)} models"
+    missing = sorted({row["settings"]["model"] for row in skipped if row["family"] == ABSENT_FAMILY})
+    if missing:
+        names = "model" if len(missing) == 1 else f"{len(missing)} models"
         typer.echo(
-            f"note: {source.name} {source.version} does not have the {names} {', '.join(absent)}; install the release"
+            f"note: {source.name} {source.version} does not have the {names} {', '.join(missing)}; install the release"
             " that measured them, or go on without",
             err=True,
         )

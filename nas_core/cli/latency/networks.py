@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.export.folder import DESCRIPTION, usual_sizes
+from nas_core.export.folder import DESCRIPTION, default_sizes
 from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
@@ -69,23 +69,23 @@ def train(
     if adapt is not None:
         _adapt(data, out, adapt, runtime)
         return
-    chosen = latency_model(model, "graph")
+    model_class = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
-    fitted = chosen(**changes).on(device)
+    fitted = model_class(**changes).on(device)
     if runtime is None and (data / JOURNAL).exists():
         measured = NetworkSet.read(data).reference_ms
         runtime = next(iter(measured)) if len(measured) == 1 else RUNTIMES[0]
     networks = load_networks(data, runtime or RUNTIMES[0])
     learned, held_out = networks.in_domain()
-    fitted = _fitted(fitted, learned, seed).calibrate(held_out)
+    fitted = _fit(fitted, learned, seed).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
     typer.echo(Table(_QUALITY, [{"family": name, **asdict(row)} for name, row in quality.items()]).text())
     typer.echo(f"fitted on {len(learned)} networks, evaluated on {len(held_out)} held-out networks")
     if everything:
-        judged, spread = fitted.info["held_out"], fitted.relative_spread
-        fitted = _fitted(chosen(**changes).on(device), networks, seed)
-        fitted.relative_spread = spread
-        fitted.info["held_out"] = judged
+        held_out_metrics, std = fitted.info["held_out"], fitted.relative_spread
+        fitted = _fit(model_class(**changes).on(device), networks, seed)
+        fitted.relative_spread = std
+        fitted.info["held_out"] = held_out_metrics
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
     fitted.info |= {
         **({"runtime": runtime} if runtime else {}),
@@ -99,19 +99,19 @@ def train(
 def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
     path = Path(source)
     model = load_latency_model(path, "graph") if path.suffix else shipped_for(source)
-    wanted = runtime or str(model.info.get("runtime", RUNTIMES[0]))
+    target = runtime or str(model.info.get("runtime", RUNTIMES[0]))
     before, machine = model.machine, measured_on(data)
     if machine is None:
         raise ConfigError(
             f"{data} does not name the machine of its measurements; give a folder written by 'nas-ext latency dataset'"
         )
-    networks = load_networks(data, wanted)
+    networks = load_networks(data, target)
     raw = mape(model.predict(networks.graphs), networks.latency_ms)
-    model.adapt(networks, machine).info["runtime"] = wanted
+    model.adapt(networks, machine).info["runtime"] = target
     model.save(out)
     held_out = model.info["held_out"]
     typer.echo(
-        f"{model.name} model of {before} on {len(networks)} networks of {model.machine} in {wanted}: error {raw:.1f} %"
+        f"{model.name} model of {before} on {len(networks)} networks of {model.machine} in {target}: error {raw:.1f} %"
         f" before, {held_out['mape_percent']:.1f} % after (each network held out in turn), standard deviation"
         f" {100 * model.relative_spread:.1f} %: {out}"
     )
@@ -136,20 +136,20 @@ def predict(
     """Predict the latency of ONNX files in ms, with standard deviation, FLOPs and parameters."""
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
-    chosen = {"--model": model, "--device": device, "--runtime": runtime}
-    options = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    selectors = {"--model": model, "--device": device, "--runtime": runtime}
+    options = [f"{name} {value}" for name, value in selectors.items() if value is not None]
     if len(options) > 1:
         raise ConfigError(f"got {' and '.join(options)}; each selects a model, give one of them")
     sizes = _shapes(shapes or [])
     device_name = str(describe_machine("cpu", 1)["device_name"])
     if model is not None:
-        used = load_latency_model(model, "graph")
+        selected = load_latency_model(model, "graph")
     else:
-        used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], device_name)
-    read, broken = _read(files, sizes, batch)
-    predictions = predict_read(read, used)
+        selected = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], device_name)
+    networks, unreadable = _read_networks(files, sizes, batch)
+    predictions = predict_read(networks, selected)
     rows = [_row(prediction) for prediction in predictions]
-    for network, prediction in zip(read, predictions, strict=True):
+    for network, prediction in zip(networks, predictions, strict=True):
         if network.unknown:
             typer.echo(f"note: {describe_unknown(network.name, network.unknown)}", err=True)
         if prediction.out_of_range:
@@ -160,12 +160,12 @@ def predict(
     elif rows:
         typer.echo(Table(_COLUMNS, rows).text())
     if rows:
-        typer.echo(_provenance(used, device_name), err=True)
-    if broken:
+        typer.echo(_provenance(selected, device_name), err=True)
+    if unreadable:
         raise typer.Exit(2)
 
 
-def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> GraphLatencyModel:
+def _fit(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> GraphLatencyModel:
     with training_bar(f"training {model.name}") as progress:
         return model.fit(networks, seed=seed, progress=progress)
 
@@ -174,34 +174,36 @@ def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
     """Parse ``["x=1,3,224,224", "batch=1"]``: a value with a comma is the shape of an input, otherwise a dimension."""
     sizes: dict[str, tuple[int, ...] | int] = {}
     for text in texts:
-        name, equals, value = (part.strip() for part in text.rpartition("="))
+        name, separator, value = (item.strip() for item in text.rpartition("="))
         try:
-            numbers = tuple(int(part) for part in value.rstrip(",").split(","))
+            numbers = tuple(int(item) for item in value.rstrip(",").split(","))
         except ValueError:
             numbers = ()
-        if not equals or not name or not numbers or min(numbers) < 1 or name in sizes:
+        if not separator or not name or not numbers or min(numbers) < 1 or name in sizes:
             raise ConfigError(f"--shapes is {text}; expected NAME=SIZES once per name, such as x=1,3,224,224")
         sizes[name] = numbers if "," in value else numbers[0]
     return sizes
 
 
-def _read(files: Sequence[Path], shapes: Mapping[str, Any], batch: int | None) -> tuple[list[OnnxNetwork], int]:
+def _read_networks(
+    files: Sequence[Path], shapes: Mapping[str, Any], batch: int | None
+) -> tuple[list[OnnxNetwork], int]:
     """Return the readable networks and the number of unreadable files."""
-    read: list[OnnxNetwork] = []
+    networks: list[OnnxNetwork] = []
     for path in files:
         try:
-            usual = usual_sizes(path, shapes, batch)
-            sizes = {**usual, **shapes} or None
-            read.append(read_onnx(path, shapes=sizes, batch=batch, warn=False))
-            if usual:
-                assumed = ", ".join(f"{name}={size}" for name, size in usual.items())
-                advice = f"--shapes {max(usual, key=lambda name: usual[name])}=SIZE"
-                typer.echo(f"note: {path}: {assumed}, within its {DESCRIPTION}; others with {advice}", err=True)
+            defaults = default_sizes(path, shapes, batch)
+            sizes = {**defaults, **shapes} or None
+            networks.append(read_onnx(path, shapes=sizes, batch=batch, warn=False))
+            if defaults:
+                sizes_text = ", ".join(f"{name}={size}" for name, size in defaults.items())
+                advice = f"--shapes {max(defaults, key=lambda name: defaults[name])}=SIZE"
+                typer.echo(f"note: {path}: {sizes_text}, within its {DESCRIPTION}; others with {advice}", err=True)
         except NasExtError as error:
             if len(files) == 1:
                 raise
             typer.echo(f"nas-ext: error: {error.command_line}", err=True)
-    return read, len(files) - len(read)
+    return networks, len(files) - len(networks)
 
 
 def _row(prediction: NetworkPrediction) -> dict[str, Any]:
@@ -212,7 +214,7 @@ def _row(prediction: NetworkPrediction) -> dict[str, Any]:
 
 def _provenance(model: GraphLatencyModel, device_name: str) -> str:
     device, info = device_of(model), model.info
-    where = f" on {device}" if device else ""
+    location = f" on {device}" if device else ""
     held_out = info.get("held_out")
     error = held_out.get("mape_percent") if isinstance(held_out, Mapping) else None
     has_error = isinstance(error, int | float)
@@ -220,5 +222,5 @@ def _provenance(model: GraphLatencyModel, device_name: str) -> str:
     note = f"; this machine is {device_name}, where times differ" if device and not is_here(device) else ""
     return (
         f"{model.name} model of {info.get('networks', 'unknown')} networks in"
-        f" {info.get('runtime', 'an unnamed runtime')}{where}, {quality}{note}"
+        f" {info.get('runtime', 'an unnamed runtime')}{location}, {quality}{note}"
     )

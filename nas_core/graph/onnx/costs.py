@@ -69,8 +69,8 @@ def _access(site: Site) -> int:
 
 
 def _conv(site: Site) -> int:
-    place = {"QLinearConv": 8, "DeformConv": 3}.get(site.kind, 2)
-    bias = site.kind != "ConvInteger" and site.shape_of(place) is not None
+    bias_input = {"QLinearConv": 8, "DeformConv": 3}.get(site.kind, 2)
+    bias = site.kind != "ConvInteger" and site.shape_of(bias_input) is not None
     return site.out_size * (2 * math.prod(site.filters()[1:]) + bias)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.costs import Cost, cost_of
 from nas_core.graph.onnx.network import Network, Operation, Shape, Site, check_fit, einsum_sizes, site_of
-from nas_core.graph.onnx.operators import INPUT, KIND_NAMES, OTHER, PASSED, SHAPE_READERS, operator_kind
+from nas_core.graph.onnx.operators import INPUT, KIND_NAMES, OTHER, PASS_THROUGH, SHAPE_READERS, operator_kind
 
 _FREE = Cost(0, 0, 0)
 ATTRIBUTES = ("kernel_depth", "kernel_height", "kernel_width", "stride", "padding", "dilation", "groups", "summed")
@@ -89,7 +89,7 @@ def _window(site: Site, kernel: Sequence[int]) -> list[int]:
     padding = sum(site.settings.get("pads", ()))
     if str(site.settings.get("auto_pad", "")).startswith("SAME") and site.kind != "ConvTranspose":
         axes = zip(site.input()[2:], site.out[2:], kernel, strides, dilations, strict=False)
-        padding = sum(max(0, (out - 1) * s + (k - 1) * d + 1 - size) for size, out, k, s, d in axes)
+        padding = sum(max(0, (output_size - 1) * s + (k - 1) * d + 1 - size) for size, output_size, k, s, d in axes)
     last = list(kernel)[-3:]
     return [*[0] * (3 - len(last)), *last, math.prod(strides), max(0, padding), max(dilations, default=1)]
 
@@ -125,23 +125,23 @@ def _groups_and_sum(site: Site, name: str) -> tuple[int, int]:
 
 
 def encode(network: Network) -> Encoded:
-    same: dict[str, str] = {}
+    source_of: dict[str, str] = {}
     copies: set[str] = set()
     for op in network.operations:
-        if op.kind in PASSED and op.outputs[0] in network.constants:
+        if op.kind in PASS_THROUGH and op.outputs[0] in network.constants:
             copies.add(op.outputs[0])  # exporters join parameters that are equal before training
-        elif op.kind in PASSED:
-            same[op.outputs[0]] = same.get(op.inputs[0], op.inputs[0])
-    operations, needed = _needed(network, same)
+        elif op.kind in PASS_THROUGH:
+            source_of[op.outputs[0]] = source_of.get(op.inputs[0], op.inputs[0])
+    operations, needed = _needed(network, source_of)
     shapes = (network.shapes[tensor] for tensor in network.inputs)
     encoded = Encoded(next((shape[0] for shape in shapes if shape), 1))
     for tensor in network.inputs:
         if tensor in needed:
             encoded.add(tensor, "Input", INPUT, (0,) * len(ATTRIBUTES), four_dims(network.shape(tensor)))
     unknown: Counter[str] = Counter()
-    alike: Alike = {}
+    cache: Cache = {}
     for op in operations:
-        _add(op, network, same, needed, encoded, alike)
+        _add(op, network, source_of, needed, encoded, cache)
         if operator_kind(op.kind) is None:
             unknown[op.kind] += 1
     if not encoded.edges:
@@ -153,35 +153,35 @@ def encode(network: Network) -> Encoded:
     return encoded
 
 
-def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], set[str]]:
-    needed = {same.get(tensor, tensor) for tensor in network.outputs}
+def _needed(network: Network, source_of: dict[str, str]) -> tuple[list[Operation], set[str]]:
+    needed = {source_of.get(tensor, tensor) for tensor in network.outputs}
     operations: list[Operation] = []
     for op in reversed(network.operations):
-        used = [tensor for tensor in op.outputs if tensor in needed]
-        if not used:
+        needed_outputs = [tensor for tensor in op.outputs if tensor in needed]
+        if not needed_outputs:
             continue
-        if used[0] not in network.constants:
+        if needed_outputs[0] not in network.constants:
             operations.append(op)
-        elif op.kind in SHAPE_READERS or op.kind in PASSED:
+        elif op.kind in SHAPE_READERS or op.kind in PASS_THROUGH:
             continue
-        needed.update(same.get(tensor, tensor) for tensor in op.inputs if tensor)
+        needed.update(source_of.get(tensor, tensor) for tensor in op.inputs if tensor)
     return operations[::-1], needed
 
 
 # Attributes and costs of equal operators.
-Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
+Cache = dict[Hashable, tuple[tuple[int, ...], Cost]]
 
 
 def _add(
-    op: Operation, network: Network, same: dict[str, str], needed: set[str], encoded: Encoded, alike: Alike
+    op: Operation, network: Network, source_of: dict[str, str], needed: set[str], encoded: Encoded, cache: Cache
 ) -> None:
     site = site_of(op, network)
     kind = operator_kind(op.kind)
-    if (key := site.key) not in alike:
+    if (key := site.key) not in cache:
         check_fit(site, network.name)
-        alike[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)
-    attributes, cost = alike[key]
-    sources = {encoded.nodes[tensor] for tensor in [same.get(t, t) for t in op.inputs] if tensor in encoded.nodes}
+        cache[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)
+    attributes, cost = cache[key]
+    sources = {encoded.nodes[tensor] for tensor in [source_of.get(t, t) for t in op.inputs] if tensor in encoded.nodes}
     for tensor in op.outputs:
         if tensor in needed:
             encoded.add(

@@ -11,7 +11,7 @@ from nas_core.files.reading import read_bytes
 from nas_core.graph.graph import GraphError
 from nas_core.optional import require
 
-KEPT = 1024
+MAX_STORED = 1024
 """Largest number of elements of a tensor whose values are kept, such as the shape of a Reshape."""
 _MAX_BYTES = 2**31  # maximum size of a protobuf message; larger models have their weights in other files
 _VALUES = (
@@ -40,7 +40,7 @@ def open_model(source: Any) -> tuple[Any, str]:
         raise GraphError(f"got {type(source).__name__}; expected the path of an ONNX file, its bytes or a ModelProto")
     if not model.ir_version or not model.HasField("graph") or not model.opset_import:
         raise GraphError(f"{name} is not a complete ONNX model; export it again, or check the file name")
-    _strip(model.graph, folder, onnx)
+    _strip_weights(model.graph, folder, onnx)
     if model.functions:
         require("onnx.inliner", "reading ONNX files", "onnx")
         model = onnx.inliner.inline_local_functions(model)
@@ -54,12 +54,12 @@ def _parsed(content: bytes, name: str, onnx: Any) -> Any:
         raise GraphError(f"{name} is not an ONNX file, or is damaged ({error}); export it again") from None
 
 
-def _strip(graph: Any, folder: Path | None, onnx: Any) -> None:
+def _strip_weights(graph: Any, folder: Path | None, onnx: Any) -> None:
     for sparse in graph.sparse_initializer:
         graph.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
     graph.ClearField("sparse_initializer")
     for tensor in stored_tensors(graph):
-        small = math.prod(tensor.dims) <= KEPT
+        small = math.prod(tensor.dims) <= MAX_STORED
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             small = small and folder is not None and _load(tensor, folder)
             tensor.ClearField("data_location")

@@ -70,8 +70,8 @@ class Network:
             GraphError: the shape is unknown.
         """
         if tensor not in self.shapes:
-            after = f" (output of {maker})" if maker else ""
-            problem = f"{self.name}: the shape of tensor {tensor!r}{after} cannot be inferred; give it as"
+            origin = f" (output of {maker})" if maker else ""
+            problem = f"{self.name}: the shape of tensor {tensor!r}{origin} cannot be inferred; give it as"
             alternative = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
                 f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {alternative}",
@@ -85,7 +85,7 @@ def operations(nodes: Iterable[Any]) -> list[Operation]:
 
     Inputs of If, Loop and Scan include the outer tensors that their bodies use.
     """
-    listed = []
+    result = []
     for node in nodes:
         settings, bodies = {}, []
         for attribute in node.attribute:
@@ -97,8 +97,8 @@ def operations(nodes: Iterable[Any]) -> list[Operation]:
         domain, operator = node.domain, node.op_type
         name = operator if domain in ("", "ai.onnx") else f"{domain}.{operator}"
         inputs = (*node.input, *_captured(bodies)) if bodies else tuple(node.input)
-        listed.append(Operation(name, inputs, tuple(node.output), settings))
-    return listed
+        result.append(Operation(name, inputs, tuple(node.output), settings))
+    return result
 
 
 _SETTINGS: dict[int, Callable[[Any], Any]] = {
@@ -112,20 +112,20 @@ _BODIES: dict[int, Callable[[Any], list[Any]]] = {5: lambda a: [a.g], 10: lambda
 
 
 def _captured(bodies: list[Any]) -> list[str]:
-    read: set[str] = set()
+    used: set[str] = set()
     inner_tensors: set[str] = set()
     while bodies:
         body = bodies.pop()
-        inner_tensors.update(tensor.name for part in (body.input, body.initializer) for tensor in part)
-        read.update(tensor.name for tensor in body.output)
+        inner_tensors.update(tensor.name for tensors in (body.input, body.initializer) for tensor in tensors)
+        used.update(tensor.name for tensor in body.output)
         for inner in body.node:
             inner_tensors.update(inner.output)
-            read.update(inner.input)
+            used.update(inner.input)
             bodies += [g for a in inner.attribute if a.type in _BODIES for g in _BODIES[a.type](a)]
-    return sorted(read - inner_tensors - {""})
+    return sorted(used - inner_tensors - {""})
 
 
-def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
+def parameter_inputs(graph: Any, operators: Iterable[Operation]) -> set[str]:
     """Return the names of initializers of a ``GraphProto``, and of inputs that are used only as weights of layers.
 
     Files without initializers have their parameters among the inputs.
@@ -134,36 +134,36 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
     names = {tensor.name for tensor in graph.input} - stored
     weights: set[str] = set()
     activations: set[str] = set()
-    for op in listed:
-        places = WEIGHTS.get(op.kind, ())
-        for place, tensor in enumerate(op.inputs):
+    for op in operators:
+        weight_inputs = WEIGHTS.get(op.kind, ())
+        for index, tensor in enumerate(op.inputs):
             if tensor in names:
-                (weights if place in places else activations).add(tensor)
+                (weights if index in weight_inputs else activations).add(tensor)
     return stored | (weights - activations)
 
 
-def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
+def sort_nodes(graph: Any, operators: list[Operation], name: str) -> list[Operation]:
     """Return the operators in topological order, and sort the nodes of the ``GraphProto`` in the same way."""
-    fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
-    producers = {output: place for place, op in enumerate(listed) for output in op.outputs if output}
-    for op in listed:
+    fed = {tensor.name for tensors in (graph.input, graph.initializer) for tensor in tensors}
+    producers = {output: index for index, op in enumerate(operators) for output in op.outputs if output}
+    for op in operators:
         if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(
                 f"{name}: input {missing[0]!r} of {op.kind} is not computed by any operator; the file is damaged"
                 " or incomplete, export it again"
             )
-    sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in fed} for op in listed]
-    if all(source < place for place, group in enumerate(sources) for source in group):
-        return listed
+    sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in fed} for op in operators]
+    if all(source < index for index, group in enumerate(sources) for source in group):
+        return operators
     try:
         order = list(TopologicalSorter(dict(enumerate(sources))).static_order())
     except CycleError as error:
-        cycle = " -> ".join(f"{listed[place].kind} {listed[place].outputs[0]!r}" for place in error.args[1][:4])
+        cycle = " -> ".join(f"{operators[index].kind} {operators[index].outputs[0]!r}" for index in error.args[1][:4])
         raise GraphError(f"{name} has a cycle of operators ({cycle}); expected an acyclic graph") from None
-    nodes = [copy.deepcopy(graph.node[place]) for place in order]
+    nodes = [copy.deepcopy(graph.node[index]) for index in order]
     del graph.node[:]
     graph.node.extend(nodes)
-    return [listed[place] for place in order]
+    return [operators[index] for index in order]
 
 
 class Site(NamedTuple):
@@ -182,11 +182,11 @@ class Site(NamedTuple):
     def key(self) -> tuple[Hashable, ...]:
         return (self.kind, self.ins, self.outs, self.weight, *self.settings.items())
 
-    def shape_of(self, place: int) -> Shape | None:
-        return self.ins[place] if place < len(self.ins) else None
+    def shape_of(self, index: int) -> Shape | None:
+        return self.ins[index] if index < len(self.ins) else None
 
-    def input(self, place: int = 0) -> Shape:
-        return self.shape_of(place) or ()
+    def input(self, index: int = 0) -> Shape:
+        return self.shape_of(index) or ()
 
     @property
     def out(self) -> Shape:
@@ -221,10 +221,10 @@ def site_of(op: Operation, network: Network) -> Site:
 def einsum_sizes(site: Site) -> tuple[int, int]:
     """Return the product of all dimensions of an Einsum, and the product of the summed dimensions."""
     equation = str(site.settings.get("equation", "")).replace(" ", "")
-    left, arrow, right = equation.partition("->")
+    inputs, arrow, output = equation.partition("->")
     sizes: dict[str, int] = {}
     broadcast = 1
-    for term, shape in zip(left.split(","), site.ins, strict=False):
+    for term, shape in zip(inputs.split(","), site.ins, strict=False):
         head, dots, tail = term.partition("...")
         shape = shape or ()
         sizes |= dict(zip(head, shape, strict=False))
@@ -232,8 +232,8 @@ def einsum_sizes(site: Site) -> tuple[int, int]:
         if dots:
             broadcast = max(broadcast, math.prod(shape[len(head) : len(shape) - len(tail)]))
     if not arrow:
-        right = "".join(label for label in sizes if left.count(label) == 1)
-    summed = math.prod(size for label, size in sizes.items() if label not in right)
+        output = "".join(label for label in sizes if inputs.count(label) == 1)
+    summed = math.prod(size for label, size in sizes.items() if label not in output)
     return math.prod(sizes.values()) * broadcast, summed
 
 

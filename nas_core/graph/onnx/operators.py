@@ -61,11 +61,11 @@ _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
 
-PASSED = ("Identity", "Dropout")
+PASS_THROUGH = ("Identity", "Dropout")
 """Operators without effect at inference."""
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose results depend only on shapes."""
-VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "SequenceAt", *PASSED)
+VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "SequenceAt", *PASS_THROUGH)
 """Operators that move no data."""
 
 

@@ -70,7 +70,7 @@ def read_onnx(
     network = read_network(source, shapes, batch)
     try:
         encoded = encode(network)
-        read = _ordered(network.name, encoded)
+        read = _canonical_network(network.name, encoded)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise GraphError(
             f"{network.name}: attributes or sizes do not fit an operator ({error}); the file is damaged, export it"
@@ -81,16 +81,16 @@ def read_onnx(
     return read
 
 
-def _ordered(name: str, encoded: Encoded) -> OnnxNetwork:
+def _canonical_network(name: str, encoded: Encoded) -> OnnxNetwork:
     names = list(encoded.nodes)
     keys = list(zip(encoded.ops, encoded.attributes, encoded.shapes, strict=True))
     order = canonical_order(keys, names, encoded.edges)
-    place = np.argsort(order)
+    rank = np.argsort(order)
     total = encoded.total
     costs = np.array(encoded.costs, np.int64)[order]
     graph = Graph(
         np.array(encoded.ops)[order],
-        place[np.array(encoded.edges)],
+        rank[np.array(encoded.edges)],
         attributes=np.array(encoded.attributes, np.float32)[order],
         shapes=np.array(encoded.shapes, np.float32)[order],
         costs=costs,
@@ -138,19 +138,19 @@ def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Seque
     for node in range(count):
         levels[depth[node]].append(node)
     order: list[int] = []
-    place = [0] * count
+    rank = [0] * count
     for level in levels:
         if len(level) > 1:
-            level.sort(key=lambda n: (above[n], below[n], sorted([place[p] for p in parents[n]]), names[n]))
+            level.sort(key=lambda n: (above[n], below[n], sorted([rank[p] for p in parents[n]]), names[n]))
         for node in level:
-            place[node] = len(order)
+            rank[node] = len(order)
             order.append(node)
     return order
 
 
 def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
-    listed = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
-    return f"{name} has unknown operators, which count as 'other' without FLOPs: {listed}"
+    counts = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
+    return f"{name} has unknown operators, which count as 'other' without FLOPs: {counts}"
 
 
 def onnx_graph(source: Any, shapes: Shapes | None = None, batch: int | None = None) -> Graph:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError
 from nas_core.graph.graph import GraphError
-from nas_core.graph.onnx.model import KEPT, open_model
+from nas_core.graph.onnx.model import MAX_STORED, open_model
 from nas_core.graph.onnx.network import Network, Shape, operations, parameter_inputs, sort_nodes
 from nas_core.graph.onnx.operators import SHAPE_READERS
 from nas_core.optional import require
@@ -32,20 +32,20 @@ def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = 
     For arguments, see :func:`nas_core.graph.onnx.reader.read_onnx`.
     """
     model, name = open_model(source)
-    listed = sort_nodes(model.graph, operations(model.graph.node), name)
-    parameters = parameter_inputs(model.graph, listed)
+    operators = sort_nodes(model.graph, operations(model.graph.node), name)
+    parameters = parameter_inputs(model.graph, operators)
     inputs = bind_shapes(model, name, parameters, shapes, batch)
     inferred, types = _infer(model, name)
-    if any(output and output not in inferred for op in listed for output in op.outputs):
+    if any(output and output not in inferred for op in operators for output in op.outputs):
         _infer_by_values(model, name, inferred, types)
-    live, constants = set(inputs), set(parameters)
-    for op in listed:
-        varies = op.kind not in SHAPE_READERS and any(tensor in live for tensor in op.inputs)
-        (live if varies else constants).update(filter(None, op.outputs))
+    dynamic, constants = set(inputs), set(parameters)
+    for op in operators:
+        varies = op.kind not in SHAPE_READERS and any(tensor in dynamic for tensor in op.inputs)
+        (dynamic if varies else constants).update(filter(None, op.outputs))
     weights = frozenset(tensor for tensor in constants if types.get(tensor, 1) not in _INDICES)
-    stored = parameters | {o for op in listed if op.kind == "Constant" for o in op.outputs}
+    stored = parameters | {o for op in operators if op.kind == "Constant" for o in op.outputs}
     outputs = tuple(tensor.name for tensor in model.graph.output)
-    return Network(name, listed, inputs, outputs, inferred, frozenset(constants), frozenset(stored), weights)
+    return Network(name, operators, inputs, outputs, inferred, frozenset(constants), frozenset(stored), weights)
 
 
 # -- binding -----------------------------------------------------------------------------------------------------------
@@ -139,10 +139,10 @@ def _are_sizes(sizes: NDArray[Any]) -> bool:
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
-    for place in reversed(range(len(graph.value_info))):
-        tensor = graph.value_info[place]
+    for index in reversed(range(len(graph.value_info))):
+        tensor = graph.value_info[index]
         if overridden or tensor.name in extra or not _resolve(tensor, symbols):
-            del graph.value_info[place]
+            del graph.value_info[index]
     for tensor in graph.output:
         if tensor.type.HasField("tensor_type") and (overridden or not _resolve(tensor, symbols)):
             tensor.type.tensor_type.ClearField("shape")
@@ -213,7 +213,7 @@ def _infer_by_values(model: Any, name: str, inferred: dict[str, Shape], types: d
         require(module, "reading ONNX files", "onnx")
     graph, values = model.graph, Values()
     for tensor in graph.initializer:
-        if math.prod(tensor.dims) <= KEPT and tensor.data_type:
+        if math.prod(tensor.dims) <= MAX_STORED and tensor.data_type:
             with suppress(Exception):  # its values are in a file that is absent, or were removed
                 values[tensor.name] = onnx.numpy_helper.to_array(tensor)
     while True:
@@ -236,7 +236,7 @@ def _infer_by_values(model: Any, name: str, inferred: dict[str, Shape], types: d
 
 def _evaluate(node: Any, model: Any, inferred: Mapping[str, Shape], values: Values, onnx: Any) -> None:
     outputs = [output for output in node.output if output]
-    if any(math.prod(inferred.get(output, ())) > KEPT for output in outputs):
+    if any(math.prod(inferred.get(output, ())) > MAX_STORED for output in outputs):
         return
     read = [tensor for tensor in node.input if tensor]
     if node.op_type in SHAPE_READERS and read[0] in inferred:
@@ -254,4 +254,4 @@ def _evaluate(node: Any, model: Any, inferred: Mapping[str, Shape], values: Valu
     with suppress(Exception):  # an operator that the reference does not have: its results stay unknown
         single_node = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
         results = map(np.asarray, onnx.reference.ReferenceEvaluator(single_node).run(None, feeds))
-        values.update((o, result) for o, result in zip(outputs, results, strict=False) if result.size <= KEPT)
+        values.update((o, result) for o, result in zip(outputs, results, strict=False) if result.size <= MAX_STORED)

@@ -22,11 +22,11 @@ Inputs = NDArray[Any]
 """Encoded architectures: genes of each layer ``(n, slots)``, or averages over layers ``(n, choices)``."""
 
 SOURCES = ("rows", "summary")
-LEAST_RECORDS = 10
+MIN_RECORDS = 10
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
-_BELOW_FASTEST = 3  # a prediction is at least the fastest measurement divided by this
+_FLOOR_DIVISOR = 3  # a prediction is at least the fastest measurement divided by this
 _NORMAL_90 = 2 * 1.645  # width of the central 90 % interval of a normal distribution, in standard deviations
 
 
@@ -61,7 +61,7 @@ class GeneLatencyModel(LatencyModel):
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
-        self.floor_ms = float(latency_ms.min() / _BELOW_FASTEST)
+        self.floor_ms = float(latency_ms.min() / _FLOOR_DIVISOR)
         low, high = np.quantile(self.learn(inputs, latency_ms), (0.05, 0.95))
         self.interval = (float(low), float(high))
         self.fitted = True
@@ -98,8 +98,8 @@ class GeneLatencyModel(LatencyModel):
                 f"got inputs of shape {inputs.shape} with {len(latency_ms)} latencies; expected inputs (n, {width}) and"
                 f" n latencies for space {self.space.name!r}"
             )
-        if len(inputs) < LEAST_RECORDS:
-            raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; measure more")
+        if len(inputs) < MIN_RECORDS:
+            raise DataError(f"got {len(inputs)} measurements, expected at least {MIN_RECORDS}; measure more")
         if (bad := np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))).size:
             raise DataError(
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"

@@ -19,7 +19,7 @@ from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_p
 from nas_core.locks import file_lock
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
 
@@ -36,7 +36,7 @@ class Measured:
 BuildWorkload = Callable[[Architecture], Workload]
 MeasureMany = Callable[[Sequence[Architecture]], Generator[Measured | Failure, None, None]]
 
-_MOST_DRAWS = 50
+_MAX_DRAWS = 50
 
 
 def collect(
@@ -73,28 +73,28 @@ def collect(
         dataset = None
         if path.exists() and read_jsonl(path):
             dataset = LatencyDataset.read(path)
-            dataset.must_match(space, settings, machine or dataset.machine)
-            done = set(dataset.architectures())
-            planned = [architecture for architecture in planned if architecture not in done]
+            dataset.check_match(space, settings, machine or dataset.machine)
+            measured = set(dataset.architectures())
+            planned = [architecture for architecture in planned if architecture not in measured]
             if not planned:
                 return dataset
-        outcomes = measure_many(planned) if measure_many else _measured_here(planned, space, build, timing, machine)
-        with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
+        outcomes = measure_many(planned) if measure_many else _measure_locally(planned, space, build, timing, machine)
+        with closing(outcomes), progress_bar("measuring", len(planned), "architecture", progress) as advance:
             for architecture, outcome in zip(planned, outcomes, strict=True):
                 if isinstance(outcome, Failure):
                     raise NasExtError(
                         f"measuring {architecture.key} failed: {outcome.reason}; run the same command to continue"
                     )
                 if dataset is None:
-                    dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
-                dataset.must_match(space, settings, outcome.machine)
+                    dataset = LatencyDataset.create(path, space, settings, outcome.machine, outcome.reference_ms)
+                dataset.check_match(space, settings, outcome.machine)
                 dataset.append(architecture, outcome.measurement)
                 advance(1)
     assert dataset is not None  # at least one was planned
     return dataset
 
 
-def _measured_here(
+def _measure_locally(
     planned: Sequence[Architecture],
     space: SearchSpace,
     build: BuildWorkload,
@@ -112,17 +112,17 @@ def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[A
     if samples < 1:
         raise ConfigError(f"samples is {samples}, expected at least 1")
     rng = np.random.default_rng(seed)
-    chosen = dict.fromkeys([space.smallest(), space.largest()])
+    architectures = dict.fromkeys([space.smallest(), space.largest()])
     draws = 0
-    while len(chosen) < samples:
-        if draws == _MOST_DRAWS * samples:
+    while len(architectures) < samples:
+        if draws == _MAX_DRAWS * samples:
             raise ConfigError(
-                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) gave only {len(chosen)}"
-                f" different ones, but samples is {samples}; give fewer samples"
+                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) gave only"
+                f" {len(architectures)} different ones, but samples is {samples}; give fewer samples"
             )
-        chosen[space.sample(rng)] = None
+        architectures[space.sample(rng)] = None
         draws += 1
-    return list(chosen)[:samples]
+    return list(architectures)[:samples]
 
 
 def reference_architecture(space: SearchSpace) -> Architecture:
@@ -172,16 +172,19 @@ def open_workload(
     Args:
         workload: settings of the network inputs by name.
     """
-    searched = space_from_dict(space, "job")
-    kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
+    search_space = space_from_dict(space, "job")
+    kind, timing_config = kind_of(search_space), TimingConfig(**timing).checked_here()
     config = kind.config(workload)
 
     def build(architecture: Architecture) -> Workload:
-        return kind.workload(searched, architecture, config, times.device)
+        return kind.workload(search_space, architecture, config, timing_config.device)
 
-    reference = build(reference_architecture(searched))
+    reference = build(reference_architecture(search_space))
     conditions = {
-        "machine": describe_machine(times.device, times.threads),
-        "reference_ms": float(np.median(time_passes_ms(reference, times))),
+        "machine": describe_machine(timing_config.device, timing_config.threads),
+        "reference_ms": float(np.median(time_passes_ms(reference, timing_config))),
     }
-    return lambda genes: {**conditions, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}
+    return lambda genes: {
+        **conditions,
+        "measurement": asdict(measure(build(Architecture(genes)), reference, timing_config)),
+    }

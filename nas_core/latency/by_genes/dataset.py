@@ -76,7 +76,7 @@ class LatencyDataset:
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def begin(
+    def create(
         cls, path: Path, space: SearchSpace, settings: dict[str, Any], machine: dict[str, Any], reference_ms: float
     ) -> LatencyDataset:
         """Create a file and write its header.
@@ -109,7 +109,7 @@ class LatencyDataset:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path} is damaged ({error}); remove the line, or measure again") from None
 
-    def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+    def check_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if the file has another search space, other settings or another machine."""
         if space != self.space:
             raise ConfigError(

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from nas_core.errors import ConfigError, DataError, SpaceError
-from nas_core.latency.by_genes.base import LEAST_RECORDS, GeneLatencyModel
+from nas_core.latency.by_genes.base import MIN_RECORDS, GeneLatencyModel
 from nas_core.latency.by_genes.dataset import LatencyData
 from nas_core.latency.model import Floats
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
-_LEAST_HELD_OUT = 3
+_MIN_HELD_OUT = 3
 INTERVAL = 0.9  # nominal coverage of prediction intervals
 _SIGNIFICANCE = 0.05
-_FEW = 20  # number of held-out measurements below which the metrics are uncertain
+_FEW_ROWS = 20  # number of held-out measurements below which the metrics are uncertain
 
 LEGEND = """\
 rows        held-out measurements, which the model was not fitted to
@@ -60,13 +60,13 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
         holdout: fraction of the rows that is held out.
     """
     train, test = random_split(len(data), holdout, seed)
-    partial = make().fit(data.inputs[train], data.latency_ms[train])
+    train_model = make().fit(data.inputs[train], data.latency_ms[train])
     options_percent = math.nan
     if data.source == "rows":
         option_count = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
         options_percent = 100 * option_count / int(data.space.slots.sizes.sum())
-    predicted = partial.predict_inputs(data.inputs[test])
-    metrics = quality(predicted, data.latency_ms[test], partial.interval, options_percent)
+    predicted = train_model.predict_inputs(data.inputs[test])
+    metrics = quality(predicted, data.latency_ms[test], train_model.interval, options_percent)
     model = make().fit(data.inputs, data.latency_ms)
     model.info = {**data.info, "measurements": len(data), "metrics": metrics.to_dict()}
     return model, metrics
@@ -92,10 +92,10 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
     """Return ascending indices of training and held-out rows."""
     if not 0 < holdout < 1:
         raise ConfigError(f"holdout is {holdout}; expected a fraction between 0 and 1, such as 0.2")
-    held_out = max(_LEAST_HELD_OUT, round(holdout * count))
-    if count - held_out < LEAST_RECORDS:
+    held_out = max(_MIN_HELD_OUT, round(holdout * count))
+    if count - held_out < MIN_RECORDS:
         raise DataError(
-            f"got {count} measurements, of which {held_out} are held out; the fit needs at least {LEAST_RECORDS}:"
+            f"got {count} measurements, of which {held_out} are held out; the fit needs at least {MIN_RECORDS}:"
             " measure more, or hold out fewer"
         )
     shuffled = np.random.default_rng(seed).permutation(count)
@@ -112,14 +112,14 @@ def quality(
         options_percent: copied to the result.
     """
     ratio = measured_ms / predicted_ms
-    inside = (ratio >= interval[0]) & (ratio <= interval[1])
+    covered = (ratio >= interval[0]) & (ratio <= interval[1])
     variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))
     return Quality(
         len(measured_ms),
         mape(predicted_ms, measured_ms),
         1 - float(np.sum((predicted_ms - measured_ms) ** 2)) / variance if variance > 0 else math.nan,
         kendall_tau(predicted_ms, measured_ms) if np.ptp(predicted_ms) and np.ptp(measured_ms) else math.nan,
-        float(inside.mean() * 100),
+        float(covered.mean() * 100),
         options_percent,
     )
 
@@ -131,22 +131,22 @@ def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
         fitted: True if the metrics are of held-out rows of a fit, False if of other measurements.
     """
     warnings = []
-    more = "measure more architectures ('nas-ext latency collect' with a larger --samples continues the same file)"
+    advice = "measure more architectures ('nas-ext latency collect' with a larger --samples continues the same file)"
     if not fitted:
-        more = "fit the model to more architectures"
-    inside = round(quality.coverage_percent / 100 * quality.count)
-    if float(bdtr(inside, quality.count, INTERVAL)) < _SIGNIFICANCE:
+        advice = "fit the model to more architectures"
+    covered = round(quality.coverage_percent / 100 * quality.count)
+    if float(bdtr(covered, quality.count, INTERVAL)) < _SIGNIFICANCE:
         warnings.append(
-            f"coverage is {quality.coverage_percent:.0f} %: {inside} of {quality.count} measurements are inside the"
+            f"coverage is {quality.coverage_percent:.0f} %: {covered} of {quality.count} measurements are inside the"
             " model's 90 % prediction interval, so an architecture predicted below a limit may exceed it when measured;"
-            f" {more}, on a less busy machine or with --clock cpu"
+            f" {advice}, on a less busy machine or with --clock cpu"
         )
-    if quality.count < _FEW:
-        enough = f"{more}: 120 give 24 held-out ones" if fitted else "evaluate the model on more measurements"
-        warnings.append(f"the metrics come from only {quality.count} measurements; {enough}")
+    if quality.count < _FEW_ROWS:
+        hint = f"{advice}: 120 give 24 held-out ones" if fitted else "evaluate the model on more measurements"
+        warnings.append(f"the metrics come from only {quality.count} measurements; {hint}")
     if quality.options_percent < 100:
         warnings.append(
             f"{100 - quality.options_percent:.1f} % of the space's options occur in no training measurement, so their"
-            f" latency is guessed; {more}"
+            f" latency is guessed; {advice}"
         )
     return warnings

@@ -25,8 +25,8 @@ _STRENGTHS = np.logspace(-5, 4, 28)
 _ROUNDS = 6
 _HUBER = 1.345  # Huber's threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)
 _CHUNK = 8192  # rows predicted at a time, so that the features fit into the processor's cache
-_MOST_INDICATED = 8  # maximum number of options of a numeric gene with indicators
-_MOST_PAIRED = 24  # maximum number of totals with all pairwise products; above, only products with a depth gene
+_MAX_INDICATED = 8  # maximum number of options of a numeric gene with indicators
+_MAX_PAIRED = 24  # maximum number of totals with all pairwise products; above, only products with a depth gene
 
 
 class LinearModel(GeneLatencyModel):
@@ -85,7 +85,7 @@ class RowFeatures:
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
-        self._columns = [range(where.start, where.stop) for where in space.slots.columns]
+        self._columns = [range(columns.start, columns.stop) for columns in space.slots.columns]
         self._tables = [_code_tables(choice) for choice in space.choices]
         self._indicators = [
             (index, [row.index(option) if option in row else None for row in choice.options])
@@ -110,8 +110,8 @@ class RowFeatures:
         columns = np.ascontiguousarray(inputs.T)  # one slot after the other: each feature is a few passes over vectors
         shifted = columns.astype(np.intp) + 1  # 0 is a layer that does not exist
         codes = [
-            [np.take(table, shifted[slot], mode="clip") for slot, table in zip(where, tables, strict=True)]
-            for where, tables in zip(self._columns, self._tables, strict=True)
+            [np.take(table, shifted[slot], mode="clip") for slot, table in zip(gene_slots, tables, strict=True)]
+            for gene_slots, tables in zip(self._columns, self._tables, strict=True)
         ]
         sums = [(layers, len(layers)) for layers in codes]
         for index, options in self._indicators:
@@ -120,10 +120,10 @@ class RowFeatures:
         for first, second in self._products:
             sums.append(([a * b for a, b in zip(codes[first], codes[second], strict=True)], len(codes[first])))
         out = np.zeros((len(self.names), columns.shape[1]))
-        for line, (layers, count) in enumerate(sums):
+        for index, (layers, count) in enumerate(sums):
             for values in layers:
-                out[line] += values
-            out[line] /= count
+                out[index] += values
+            out[index] /= count
         return out.T
 
 
@@ -145,16 +145,16 @@ class SummaryFeatures:
     def __call__(self, inputs: Rows | Floats) -> Floats:
         averages = np.asarray(inputs, np.float64).T
         out = np.zeros((len(self.names), averages.shape[1]))
-        for line, depth in enumerate(self._depth_of):
-            out[line] = averages[line]
+        for row, depth in enumerate(self._depth_of):
+            out[row] = averages[row]
             if depth is not None:
-                out[line] *= averages[depth] * self._unit[depth] / self._deepest[depth]
-        line = self.totals
+                out[row] *= averages[depth] * self._unit[depth] / self._deepest[depth]
+        row = self.totals
         for index, deepest in self._deepest.items():
             layers = np.rint(averages[index] * self._unit[index])
             for depth in range(2, deepest):
-                out[line] = layers == depth
-                line += 1
+                out[row] = layers == depth
+                row += 1
         return out.T
 
 
@@ -169,25 +169,25 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
         Constant, slopes ``(P,)``, and leave-one-out predictions ``(n,)``.
     """
     weights = weights / weights.sum()
-    middle, centre = weights @ design, float(weights @ target)
-    deviation = np.sqrt(weights @ (design - middle) ** 2)
-    used = deviation > 1e-9 * np.maximum(np.abs(middle), 1)
+    center, target_mean = weights @ design, float(weights @ target)
+    deviation = np.sqrt(weights @ (design - center) ** 2)
+    varying = deviation > 1e-9 * np.maximum(np.abs(center), 1)
     root = np.sqrt(weights)
-    scaled = (design[:, used] - middle[used]) / deviation[used] * root[:, None]
+    scaled = (design[:, varying] - center[varying]) / deviation[varying] * root[:, None]
     left, values, right = np.linalg.svd(scaled, full_matrices=False)
-    along = left.T @ ((target - centre) * root)
+    projected = left.T @ ((target - target_mean) * root)
     best: tuple[float, float, Floats] | None = None
     for strength in _STRENGTHS / len(target):
         shrink = values**2 / (values**2 + strength)
         leverage = np.minimum(left**2 @ shrink + weights, 1 - 1e-9)
-        error = ((target - centre) * root - left @ (shrink * along)) / (1 - leverage)
+        error = ((target - target_mean) * root - left @ (shrink * projected)) / (1 - leverage)
         if best is None or error @ error < best[0]:
             best = float(error @ error), float(strength), error
     assert best is not None
     _, strength, error = best
     slopes = np.zeros(design.shape[1])
-    slopes[used] = right.T @ (values / (values**2 + strength) * along) / deviation[used]
-    return centre - float(middle @ slopes), slopes, target - error / root
+    slopes[varying] = right.T @ (values / (values**2 + strength) * projected) / deviation[varying]
+    return target_mean - float(center @ slopes), slopes, target - error / root
 
 
 def _huber(relative: Floats) -> Floats:
@@ -202,13 +202,13 @@ def _code_tables(choice: Choice) -> list[Floats]:
 def _middle_options(choice: Choice) -> list[Option]:
     options = sorted({option for row in choice.options for option in row}, key=choice.code)
     names = any(isinstance(option, str) for option in options)
-    return options[1:-1] if names or len(options) <= _MOST_INDICATED else []
+    return options[1:-1] if names or len(options) <= _MAX_INDICATED else []
 
 
 def _pairs(space: SearchSpace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     first, second = np.triu_indices(len(space.choices))
-    if len(space.choices) > _MOST_PAIRED:
-        deep = np.array([choice.name in space.slots.depth_genes for choice in space.choices])
-        keep = deep[first] | deep[second]
+    if len(space.choices) > _MAX_PAIRED:
+        is_depth = np.array([choice.name in space.slots.depth_genes for choice in space.choices])
+        keep = is_depth[first] | is_depth[second]
         first, second = first[keep], second[keep]
     return first.astype(np.int64), second.astype(np.int64)

@@ -59,7 +59,7 @@ class PredictedMeasurements:
     def _parts_ms(self, architecture: Architecture) -> tuple[dict[str, float], float]:
         with own_streams():
             parts = self.kind.parts(self.space, architecture, self.config)
-        read = [read_module(part.module, part.inputs) for part in parts]
-        predicted = predict_read(read, self.model)
+        networks = [read_module(part.module, part.inputs) for part in parts]
+        predicted = predict_read(networks, self.model)
         times = {part.name: part.times * p.latency_ms for part, p in zip(parts, predicted, strict=True)}
         return times, sum(part.times * p.std_ms for part, p in zip(parts, predicted, strict=True))

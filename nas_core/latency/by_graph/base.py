@@ -19,7 +19,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
-    TRUSTED_SPREAD,
+    MAX_TRUSTED_STD,
     extrapolation_spread,
     ranges_of,
     sizes_out_of_range,
@@ -30,7 +30,7 @@ from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.predictor.mixture import calibration_factor
 
-LEAST_NETWORKS = 10
+MIN_NETWORKS = 10
 LEAST_MS = 1e-4
 
 Progress = Callable[[int, int, float], None]
@@ -78,20 +78,20 @@ class GraphLatencyModel(LatencyModel):
             DataError: there are fewer than ten networks.
             GraphError: the graphs lack features that the model needs.
         """
-        if len(data) < LEAST_NETWORKS:
-            raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
+        if len(data) < MIN_NETWORKS:
+            raise DataError(f"got {len(data)} networks, expected at least {MIN_NETWORKS}; measure more")
         self.check(data.graphs)
         seed = checked_seed(seed)
         self.learn(data, seed, progress)
         self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
         self.info = {"networks": len(data), "families": families, "seed": seed, "ranges": ranges_of(data.graphs)}
-        self._fit_spread(data)
+        self._fit_std(data)
         return self
 
     def calibrate(self, data: NetworkLatencies) -> Self:
         """Set the standard deviation of predictions, and the metrics ``info["held_out"]``, from held-out networks."""
-        predicted = self._fit_spread(data)
+        predicted = self._fit_std(data)
         self.info["held_out"] = {
             "networks": len(data),
             "mape_percent": mape(predicted, data.latency_ms),
@@ -110,17 +110,17 @@ class GraphLatencyModel(LatencyModel):
         Raises:
             DataError: there are fewer than ten networks.
         """
-        if len(data) < LEAST_NETWORKS:
-            raise DataError(f"got {len(data)} networks to adapt to, expected at least {LEAST_NETWORKS}; measure more")
+        if len(data) < MIN_NETWORKS:
+            raise DataError(f"got {len(data)} networks to adapt to, expected at least {MIN_NETWORKS}; measure more")
         self.check(data.graphs)
         ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], LEAST_MS))
-        left_out = (ratios.sum() - ratios) / (len(ratios) - 1)
-        self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - left_out)))
+        leave_one_out = (ratios.sum() - ratios) / (len(ratios) - 1)
+        self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - leave_one_out)))
         self.info = {**self.info, "factor": float(np.exp(ratios.mean())), "machine": dict(machine)}
         self.info["held_out"] = {
             "networks": len(data),
-            "mape_percent": mape(np.exp(left_out), np.exp(ratios)),
-            "acc10_percent": accuracy_within(np.exp(left_out), np.exp(ratios)),
+            "mape_percent": mape(np.exp(leave_one_out), np.exp(ratios)),
+            "acc10_percent": accuracy_within(np.exp(leave_one_out), np.exp(ratios)),
         }
         return self
 
@@ -147,7 +147,7 @@ class GraphLatencyModel(LatencyModel):
     def out_of_range(self, graph: Graph) -> str:
         """Return a description of sizes so far outside the training range that predictions are guesses, or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
-        if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
+        if extrapolation_spread(graphs, ranges)[0] <= MAX_TRUSTED_STD:
             return ""
         return "; ".join(sizes_out_of_range(graphs, ranges).values())
 
@@ -160,25 +160,25 @@ class GraphLatencyModel(LatencyModel):
         """Return the latency in ms ``(G,)`` and, for an ensemble, its standard deviation over members ``(G,)``."""
 
     def check(self, graphs: Graphs) -> None:
-        if absent := [name for name in self.reads if getattr(graphs, name) is None]:
+        if missing := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
-                f"graphs have no {' and no '.join(absent)} features, which latency model {self.name!r} needs; read them"
-                " by read_onnx"
+                f"graphs have no {' and no '.join(missing)} features, which latency model {self.name!r} needs; read"
+                " them by read_onnx"
             )
 
     def _warn_unseen(self, graphs: Graphs) -> None:
-        sums_only = self.reads == ("static",)
-        operations = {} if sums_only else unseen_operations(graphs, self.known)
+        static_only = self.reads == ("static",)
+        operations = {} if static_only else unseen_operations(graphs, self.known)
         if new := [name for op, name in operations.items() if op not in self._warned]:
             _log.warning(
                 "no training network has operations %s; predictions of networks with them are guesses", ", ".join(new)
             )
         sizes = sizes_out_of_range(graphs, self.info["ranges"])
-        if far := [text for name, text in sizes.items() if name not in self._warned]:
-            _log.warning("a network has %s; its prediction is an extrapolation", "; ".join(far))
+        if texts := [text for name, text in sizes.items() if name not in self._warned]:
+            _log.warning("a network has %s; its prediction is an extrapolation", "; ".join(texts))
         self._warned |= operations.keys() | sizes.keys()
 
-    def _fit_spread(self, data: NetworkLatencies) -> Floats:
+    def _fit_std(self, data: NetworkLatencies) -> Floats:
         predicted = self.predict(data.graphs)
         low, high = np.quantile(data.latency_ms / predicted, (0.16, 0.84))
         self.relative_spread = float(high - low) / 2

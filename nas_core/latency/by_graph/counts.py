@@ -41,13 +41,13 @@ class CountsModel(GraphLatencyModel):
     config_class = CountsConfig
     config: CountsConfig
     prices: Floats
-    """Result of :func:`shrunk_prices`."""
+    """Result of :func:`fit_prices`."""
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        self.prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
+        self.prices = fit_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        return priced_ms(graphs, self.prices), None
+        return predict_ms(graphs, self.prices), None
 
     def tensors(self) -> dict[str, Tensor]:
         return {"weights": torch.from_numpy(self.prices)}
@@ -60,14 +60,14 @@ def costs_by_kind(graphs: Graphs) -> Floats:
     """Return costs summed by operator type ``(G, 3 KINDS)``: count, GFLOPs, million elements of memory access."""
     assert graphs.costs is not None
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    place = graph * KINDS + graphs.ops
+    index = graph * KINDS + graphs.ops
     flops, _, access = graphs.costs.astype(np.float64).T
     columns = ((flops + access > 0).astype(np.float64), flops / 1e9, access / 1e6)
-    sums = [np.bincount(place, column, len(graphs) * KINDS).reshape(-1, KINDS) for column in columns]
+    sums = [np.bincount(index, column, len(graphs) * KINDS).reshape(-1, KINDS) for column in columns]
     return np.concatenate(sums, 1)
 
 
-def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
+def fit_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
     """Fit non-negative ms per unit of cost, shrunk to the average of all operator types, by squared relative error.
 
     Args:
@@ -80,21 +80,23 @@ def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
     inputs = np.hstack([columns, np.ones((len(columns), 1))])
     totals = np.hstack([columns.reshape(len(columns), 3, KINDS).sum(2), inputs[:, -1:]])
     counts = [KINDS] * 3 + [1]
-    shared = np.repeat(_nnls(totals / targets[:, None], np.ones(len(targets))), counts)
+    average = np.repeat(_nnls(totals / targets[:, None], np.ones(len(targets))), counts)
     size = np.repeat((totals / targets[:, None]).mean(0), counts)
-    drawn = np.sqrt(shrinkage) * np.diag(size)
-    return _nnls(np.vstack([inputs / targets[:, None], drawn]), np.concatenate([np.ones(len(targets)), drawn @ shared]))
+    penalty = np.sqrt(shrinkage) * np.diag(size)
+    return _nnls(
+        np.vstack([inputs / targets[:, None], penalty]), np.concatenate([np.ones(len(targets)), penalty @ average])
+    )
 
 
-def priced_ms(graphs: Graphs, prices: Floats) -> Floats:
-    """Return latencies in ms ``(G,)`` for the result of :func:`shrunk_prices`."""
+def predict_ms(graphs: Graphs, prices: Floats) -> Floats:
+    """Return latencies in ms ``(G,)`` for the result of :func:`fit_prices`."""
     return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], LEAST_MS))
 
 
 def _nnls(matrix: Floats, target: Floats) -> Floats:
     scale = np.sqrt((matrix**2).mean(0))
-    used = scale > 0
+    nonzero = scale > 0
     weights = np.zeros(matrix.shape[1])
-    weights[used] = nnls(matrix[:, used] / scale[used], target, maxiter=100 * len(weights))[0]
-    weights[used] /= scale[used]
+    weights[nonzero] = nnls(matrix[:, nonzero] / scale[nonzero], target, maxiter=100 * len(weights))[0]
+    weights[nonzero] /= scale[nonzero]
     return weights

@@ -42,9 +42,9 @@ class NetworkLatencies:
             raise DataError(f"got {len(self.graphs)} graphs with {rows}; expected one value of each per graph")
         if not len(self.graphs):
             raise DataError("the data set has no networks; give at least one")
-        if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
-            network = f"network {self.names[wrong[0]]} (index {wrong[0]})"
-            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}, expected ms above 0; remove it")
+        if len(invalid := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
+            network = f"network {self.names[invalid[0]]} (index {invalid[0]})"
+            raise DataError(f"latency of {network} is {self.latency_ms[invalid[0]]}, expected ms above 0; remove it")
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -55,9 +55,9 @@ class NetworkLatencies:
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
         """Return the networks at indices, or where a mask ``(G,)`` is True."""
-        chosen = np.asarray(indices)
-        rows = {name: getattr(self, name)[chosen] for name in _ROWS}
-        return NetworkLatencies(self.graphs.take(chosen), **rows)
+        selected = np.asarray(indices)
+        rows = {name: getattr(self, name)[selected] for name in _ROWS}
+        return NetworkLatencies(self.graphs.take(selected), **rows)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
         """Split into training networks and test networks (:attr:`held_out`)."""
@@ -77,10 +77,10 @@ class NetworkLatencies:
 
     def save(self, path: str | Path) -> None:
         """Write an .npz file, without :attr:`skipped`."""
-        parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
-        parts |= {name: getattr(self, name) for name in _ROWS}
+        arrays = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
+        arrays |= {name: getattr(self, name) for name in _ROWS}
         with atomic_output(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **parts)
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
@@ -130,7 +130,7 @@ def family_quality(
         return FamilyQuality(len(first), mape(first, second), accuracy_within(first, second))
 
     rows = {str(family): row(names == family) for family in dict.fromkeys(names.tolist())}
-    everything = row(np.ones(len(names), np.bool_))
+    overall = row(np.ones(len(names), np.bool_))
     errors, shares = zip(*((q.mape_percent, q.acc10_percent) for q in rows.values()), strict=True)
     average = FamilyQuality(len(names), float(np.mean(errors)), float(np.mean(shares)))
-    return {**rows, "average": average, "all": everything}
+    return {**rows, "average": average, "all": overall}

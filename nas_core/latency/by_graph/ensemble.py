@@ -71,4 +71,6 @@ class EnsembleModel(GraphLatencyModel):
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         members = enumerate(zip(self.member_classes, header["members"], strict=True))
-        self.members = tuple(cls.restored(about, below(f"{i}.", tensors)) for i, (cls, about) in members)
+        self.members = tuple(
+            cls.restored(member_header, below(f"{i}.", tensors)) for i, (cls, member_header) in members
+        )

@@ -23,7 +23,7 @@ from nas_core.latency.model import Floats
 from nas_core.predictor.device import to_device
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
-from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, global_edges, sparse_ones
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
@@ -63,8 +63,8 @@ class SageConfig:
 
 
 def neighbours_of(graphs: Graphs) -> csr_array:
-    edges = numbered(graphs)
-    return ones_at(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
+    edges = global_edges(graphs)
+    return sparse_ones(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
 
 
 class SageLayer(nn.Module):
@@ -148,9 +148,9 @@ class GraphSageModel(GraphLatencyModel):
                 order = stream.permutation(count)
                 for start in range(0, count, config.batch_size):
                     rows = order[start : start + config.batch_size]
-                    chosen, indices = graphs.take(rows), to_device(rows, device)
-                    neighbours = Pairs.of(neighbours_of(chosen), device)
-                    predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
+                    batch, indices = graphs.take(rows), to_device(rows, device)
+                    neighbours = Pairs.of(neighbours_of(batch), device)
+                    predicted = net(PackedBatch.of(batch, device), neighbours, static[indices])
                     loss = log_loss(predicted.exp(), targets[indices])
                     optimizer.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ class GraphSageModel(GraphLatencyModel):
                     optimizer.step()
                     schedule.step()
                     losses.add(loss.detach())
-            losses.tell()
+            losses.report()
         if not math.isfinite(float(loss.detach())):
             raise ConfigError(f"latency model {self.name!r} diverged with lr {config.lr:g}; give a smaller lr")
         self._net = net.eval()
@@ -169,9 +169,9 @@ class GraphSageModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
-        parts = [np.flatnonzero(chunk == number) for number in np.unique(chunk)]
-        predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in parts])
+        chunk_of = np.cumsum(graphs.sizes) // CHUNK_NODES
+        chunks = [np.flatnonzero(chunk_of == number) for number in np.unique(chunk_of)]
+        predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in chunks])
         return predicted.double().exp().cpu().numpy(), None
 
     def _predicted(self, graphs: Graphs) -> Tensor:

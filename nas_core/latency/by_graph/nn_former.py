@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nas_core.graph import Graphs
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
-from nas_core.latency.by_graph.counts import CountsConfig, costs_by_kind, priced_ms, shrunk_prices
+from nas_core.latency.by_graph.counts import CountsConfig, costs_by_kind, fit_prices, predict_ms
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.predictor.estimator import NNFormerPredictor
@@ -42,8 +42,8 @@ class NNFormerModel(GraphLatencyModel):
         self._predictor = NNFormerPredictor(self.recipe, unseen="ignore")
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        prices = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, CountsConfig().shrinkage)
-        ratios = data.latency_ms / priced_ms(data.graphs, prices)
+        prices = fit_prices(costs_by_kind(data.graphs), data.latency_ms, CountsConfig().shrinkage)
+        ratios = data.latency_ms / predict_ms(data.graphs, prices)
         predictor = NNFormerPredictor(self.recipe, seed=seed, device=str(self.device), unseen="ignore")
         self._predictor, self._prices = predictor.fit(data.graphs, ratios, progress=progress), prices
 
@@ -53,7 +53,7 @@ class NNFormerModel(GraphLatencyModel):
             self._predictor = NNFormerPredictor.restored(*contents, device=str(self.device), unseen="ignore")
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        linear_ms = priced_ms(graphs, self._prices)
+        linear_ms = predict_ms(graphs, self._prices)
         ratio, deviation = self._predictor.predictions(graphs)
         return linear_ms * ratio, None if deviation is None else linear_ms * deviation
 

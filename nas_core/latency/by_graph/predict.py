@@ -94,8 +94,8 @@ def predict_networks(
         model: latency model or its file; None: the shipped model.
     """
     model = opened(model)
-    read = [read_onnx(source, shapes=shapes, batch=batch, warn=False) for source in sources]
-    return predict_read(read, model)
+    networks = [read_onnx(source, shapes=shapes, batch=batch, warn=False) for source in sources]
+    return predict_read(networks, model)
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
@@ -107,12 +107,12 @@ def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> l
             " latency train --adapt')", device, cpu_name()
         )  # fmt: skip
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
-    far = [model.out_of_range(network.graph) for network in networks]
+    out_of_range = [model.out_of_range(network.graph) for network in networks]
     return [
         NetworkPrediction(
             n.name, float(ms), float(s), n.flops_g, n.params_m, n.access_m, n.unknown, model.machine, text
         )
-        for n, ms, s, text in zip(networks, predicted, deviation, far, strict=True)
+        for n, ms, s, text in zip(networks, predicted, deviation, out_of_range, strict=True)
     ]
 
 
@@ -137,7 +137,7 @@ def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) 
     """Export a module in evaluation mode and read its graph."""
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)
-    training = {part: part.training for part in module.modules()}
+    training = {submodule: submodule.training for submodule in module.modules()}
     try:
         content = _exported(module.eval(), inputs)
     except NasExtError:
@@ -148,8 +148,8 @@ def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) 
             f"torch cannot export {name} ({type(error).__name__}: {reason[:200]}); check that it runs with these inputs"
         ) from error
     finally:
-        for part, mode in training.items():
-            part.training = mode
+        for submodule, mode in training.items():
+            submodule.training = mode
     return replace(read_onnx(content, warn=False), name=name)
 
 

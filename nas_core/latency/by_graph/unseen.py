@@ -22,7 +22,7 @@ class _Size(NamedTuple):
     """Factor from the static feature to the size."""
     margin: float
     """Factor by which a size may exceed the training range."""
-    spread: float
+    std: float
     """Relative standard deviation for each factor of e outside the range."""
 
 
@@ -35,8 +35,8 @@ _STATIC = {
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
 # maximum relative standard deviation due to extrapolation of a prediction that is compared with a latency limit
-TRUSTED_SPREAD = 0.5
-_FARTHEST = math.log(1000.0)
+MAX_TRUSTED_STD = 0.5
+_MAX_DISTANCE = math.log(1000.0)
 
 
 def unseen_operations(graphs: Graphs, known: frozenset[int]) -> dict[int, str]:
@@ -58,27 +58,27 @@ def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
     for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))
         if distances[farthest] > 0:
-            least, most = ranges[name]
-            trained = f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
+            low, high = ranges[name]
+            trained = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
             texts[name] = f"{name} {values[farthest]:.4g} where training networks have {trained}"
     return texts
 
 
 def extrapolation_spread(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
     """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside."""
-    parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges).items()]
-    return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0)))
+    deviations = [_SIZES[name].std * distances for name, (_, distances) in _distances(graphs, ranges).items()]
+    return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *deviations]).sum(0)))
 
 
 def _distances(graphs: Graphs, ranges: Ranges) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     distances = {}
     for name, values in _sizes_of(graphs).items():
         if name in ranges:
-            (least, most), margin = ranges[name], _SIZES[name].margin
+            (low, high), margin = ranges[name], _SIZES[name].margin
             with np.errstate(divide="ignore", invalid="ignore"):
-                above, below = np.log(values / (margin * most)), np.log(least / margin / values)
-            far = np.nan_to_num(np.maximum(above, below), nan=0.0)
-            distances[name] = (values, np.clip(far, 0.0, _FARTHEST))
+                above, below = np.log(values / (margin * high)), np.log(low / margin / values)
+            distance = np.nan_to_num(np.maximum(above, below), nan=0.0)
+            distances[name] = (values, np.clip(distance, 0.0, _MAX_DISTANCE))
     return distances
 
 

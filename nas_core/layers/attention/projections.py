@@ -68,15 +68,15 @@ class ElasticSelfAttention(nn.Module):
             self.relative = nn.Parameter(nn.init.xavier_uniform_(torch.empty(2 * clip + 1, head_dim)))
         self.in_proj = ElasticLinear(embed_dim, 3 * qkv_dim)
         self.out_proj = ElasticLinear(qkv_dim, embed_dim)
-        for part in self.in_proj.weight.detach().chunk(3):
-            nn.init.xavier_uniform_(part, _FUSED_GAIN)
+        for weight in self.in_proj.weight.detach().chunk(3):
+            nn.init.xavier_uniform_(weight, _FUSED_GAIN)
 
     def select(self, embed_dim: int, heads: int, qkv_dim: int | None = None) -> SelfAttentionWeights:
         """Return the weights of these sizes. ``qkv_dim`` is the query width over all heads, by default the largest."""
-        used = self.qkv_dim if qkv_dim is None else qkv_dim
-        in_proj = _first_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, used)
-        out_proj = self.out_proj.select(used, embed_dim)
-        relative = None if self.relative is None else prefix(self.relative, len(self.relative), used // heads)
+        width = self.qkv_dim if qkv_dim is None else qkv_dim
+        in_proj = _head_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, width)
+        out_proj = self.out_proj.select(width, embed_dim)
+        relative = None if self.relative is None else prefix(self.relative, len(self.relative), width // heads)
         return SelfAttentionWeights(in_proj, out_proj, heads, relative, self.kind)
 
 
@@ -93,41 +93,41 @@ class ElasticCrossAttention(nn.Module):
         self.q_proj = ElasticLinear(embed_dim, qkv_dim, _FUSED_GAIN)
         self.kv_proj = ElasticLinear(memory_dim, 2 * qkv_dim)
         self.out_proj = ElasticLinear(qkv_dim, embed_dim)
-        for part in self.kv_proj.weight.detach().chunk(2):
-            nn.init.xavier_uniform_(part, _FUSED_GAIN)
+        for weight in self.kv_proj.weight.detach().chunk(2):
+            nn.init.xavier_uniform_(weight, _FUSED_GAIN)
 
     def select(self, embed_dim: int, memory_dim: int, heads: int, qkv_dim: int | None = None) -> CrossAttentionWeights:
-        used = self.qkv_dim if qkv_dim is None else qkv_dim
+        width = self.qkv_dim if qkv_dim is None else qkv_dim
         return CrossAttentionWeights(
-            self.q_proj.select(embed_dim, used),
-            _first_rows(self.kv_proj.select(memory_dim, 2 * self.qkv_dim), 2, used),
-            self.out_proj.select(used, embed_dim),
+            self.q_proj.select(embed_dim, width),
+            _head_rows(self.kv_proj.select(memory_dim, 2 * self.qkv_dim), 2, width),
+            self.out_proj.select(width, embed_dim),
             heads,
             self.kind,
         )
 
 
-def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
-    if rows * parts == len(affine.bias):
+def _head_rows(affine: Affine, chunks: int, rows: int) -> Affine:
+    if rows * chunks == len(affine.bias):
         return affine
-    return Affine(*(x.view(parts, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
+    return Affine(*(x.view(chunks, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
 
 
-def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
+def build_kinds(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
     """Build a module for one attention mechanism, or a ``ModuleDict`` for several."""
     # Parameter names of a static subnet contain no name of a mechanism.
     return make(kinds[0]) if len(kinds) == 1 else nn.ModuleDict({kind.name: make(kind) for kind in kinds})
 
 
 def select_kind(attention: nn.Module, name: str, *sizes: Any) -> Any:
-    chosen: Any = attention[name] if isinstance(attention, nn.ModuleDict) else attention
-    return chosen.select(*sizes)
+    module: Any = attention[name] if isinstance(attention, nn.ModuleDict) else attention
+    return module.select(*sizes)
 
 
-def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """Split ``(B, T, parts * H * D)`` into ``parts`` tensors ``(B, H, T, D)``."""
+def split_heads(x: Tensor, chunks: int, heads: int) -> tuple[Tensor, ...]:
+    """Split ``(B, T, chunks * H * D)`` into ``chunks`` tensors ``(B, H, T, D)``."""
     batch, length, width = x.shape
-    return x.view(batch, length, parts, heads, width // (parts * heads)).permute(2, 0, 3, 1, 4).unbind(0)
+    return x.view(batch, length, chunks, heads, width // (chunks * heads)).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def join_heads(x: Tensor, out_proj: Affine) -> Tensor:

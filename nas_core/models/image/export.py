@@ -26,6 +26,6 @@ def image_part(net: VisionNet, architecture: Architecture, height: int, width: i
     module = ImageModel(static.eval(), architecture)
     images = Value("images", ("batch", net.config.channels, height, width))
     with torch.no_grad():
-        (out,) = module(torch.zeros(1, net.config.channels, height, width))
+        (output,) = module(torch.zeros(1, net.config.channels, height, width))
     name = "features" if static.head is None else "logits"
-    return Part("model", module, (images,), (Value(name, ("batch", *out.shape[1:])),), (OpenDim("batch"),))
+    return Part("model", module, (images,), (Value(name, ("batch", *output.shape[1:])),), (OpenDim("batch"),))

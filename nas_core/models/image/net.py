@@ -146,7 +146,7 @@ class VisionNet(nn.Module):
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
         relative = (clip, head_dim) if clip else None
-        configured = {"linear": LinearAttention(None)}
+        kind_settings = {"linear": LinearAttention(None)}
         self.prefix_tokens = int(config.class_token) + config.registers
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5
@@ -158,7 +158,7 @@ class VisionNet(nn.Module):
         form, features = LayerForm(True, config.activation, config.norm_eps), encoding_size(space, config.mos)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
-                self.embed_dim, ffn, qkv, features, config.mos, [configured.get(k, k) for k in kinds], relative, form
+                self.embed_dim, ffn, qkv, features, config.mos, [kind_settings.get(k, k) for k in kinds], relative, form
             )
             for (ffn, qkv), kinds in zip(widest_layers(space), GENES.attention_options(space), strict=True)
         )

@@ -10,7 +10,7 @@ from torch import Tensor
 from nas_core.errors import check_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.models.workload import OnePassSubnetWorkload, check_least, same_draws
+from nas_core.models.workload import OnePassSubnetWorkload, check_minimum, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import static_image_space
 
@@ -29,7 +29,7 @@ class ImageWorkloadConfig:
     """Activation of feed-forward layers, such as relu or gelu."""
 
     def __post_init__(self) -> None:
-        check_least(self, batch=1, classes=1, channels=1)
+        check_minimum(self, batch=1, classes=1, channels=1)
         check_choice("activation", self.activation, ACTIVATIONS)
 
 

@@ -56,8 +56,8 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
         state = _state(layer, config.prompt_length, config.batch)
         transforming = state + positions * (max(layer.ffn_dim, 2 * width) + 3 * width)
         reading = max(reading, states + max(attending, transforming))
-        after = _state(layer, config.prompt_length + config.new_tokens, config.batch)
-        stepping = max(stepping, after + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
+        final_state = _state(layer, config.prompt_length + config.new_tokens, config.batch)
+        stepping = max(stepping, final_state + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
         states += state
     # states of the prompt, the cache, the last logits, and the current layer or new logits
     logits, cache = config.batch * config.vocab, cache_numbers(architecture, config)

@@ -20,11 +20,11 @@ from nas_core.models.static import SubnetModule
 from nas_core.space import Architecture, SearchSpace
 
 
-def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
-    """Return the static network in evaluation mode, with positions for ``longest`` tokens."""
+def static_net(net: LanguageNet, architecture: Architecture, max_length: int) -> LanguageNet:
+    """Return the static network in evaluation mode, with positions for ``max_length`` tokens."""
     static = net.static(architecture)
     if isinstance(static.positions, SinusoidalPositions):
-        static.positions.table = net.positions_at(0, longest, architecture.number("embed_dim")).clone()
+        static.positions.table = net.positions_at(0, max_length, architecture.number("embed_dim")).clone()
         static.config = replace(static.config, first_position=0)  # its table starts with the first token
     return static
 
@@ -43,10 +43,10 @@ class DecoderStep(StepTables):
 
     positions: Tensor
 
-    def __init__(self, net: LanguageNet, architecture: Architecture, longest: int) -> None:
+    def __init__(self, net: LanguageNet, architecture: Architecture, max_length: int) -> None:
         super().__init__(net, architecture)
-        self._add_tables([layer.self_attn.kind for layer in net.select(architecture).layers], longest)
-        table = net.positions_at(0, longest, architecture.number("embed_dim"))
+        self._add_tables([layer.self_attn.kind for layer in net.select(architecture).layers], max_length)
+        table = net.positions_at(0, max_length, architecture.number("embed_dim"))
         self.register_buffer("positions", table.detach(), persistent=False)
 
     def forward(self, token: Tensor, position: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
@@ -58,35 +58,35 @@ class DecoderStep(StepTables):
         return (F.log_softmax(F.linear(features, subnet.output), -1), *flat(cache.past))
 
 
-def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -> tuple[Part, Part]:
+def language_parts(net: LanguageNet, architecture: Architecture, max_length: int) -> tuple[Part, Part]:
     """Return a subnet as the parts ``prompt`` and ``decoder_step`` of an export.
 
     Args:
-        longest: largest number of tokens. Attention or positions may lower it.
+        max_length: largest number of tokens. Attention or positions may lower it.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
-    longest = longest if limit is None else min(longest, limit)
-    static = static_net(net, architecture, longest)
+    max_length = max_length if limit is None else min(max_length, limit)
+    static = static_net(net, architecture, max_length)
     vocab = len(static.embedding.weight)
     attentions = [layer.self_attn for layer in static.select(architecture).layers]
-    past, read = (
+    past, prompt_states = (
         [value for layer, weights in enumerate(attentions) for value in state_values("self", layer, weights, length)]
         for length in ("past", "length")
     )
     scores = Value("log_probs", ("batch", vocab))
-    lengths = [OpenDim("past", 0, longest - 1)] if any("past" in value.shape for value in past) else []
+    lengths = [OpenDim("past", 0, max_length - 1)] if any("past" in value.shape for value in past) else []
     return (
         Part(
             "prompt",
             Prompt(static, architecture),
             (Value("tokens", ("batch", "length"), "token", vocab),),
-            (scores, *read),
-            (OpenDim("batch"), OpenDim("length", 1, longest)),
+            (scores, *prompt_states),
+            (OpenDim("batch"), OpenDim("length", 1, max_length)),
         ),
         Part(
             "decoder_step",
-            DecoderStep(static, architecture, longest),
-            (Value("token", ("batch",), "token", vocab), Value("position", (), "token", longest), *past),
+            DecoderStep(static, architecture, max_length),
+            (Value("token", ("batch",), "token", vocab), Value("position", (), "token", max_length), *past),
             (scores, *next_values(past)),
             (OpenDim("batch"), *lengths),
         ),
@@ -98,11 +98,11 @@ def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) ->
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
+    (max_length,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",
         "caches": cache_info(step.inputs[2:]),
         "vocabulary": step.inputs[0].below,
-        "limits": {"tokens": longest},
+        "limits": {"tokens": max_length},
         "padding": "none: the prompts of a batch are equally long",
     }

@@ -117,11 +117,11 @@ class LanguageNet(TokenStack):
     ) -> None:
         config = config or LanguageConfig()
         check_language_space(space)
-        longest = space.largest().number("context_length")
-        stored = config.first_position + longest
+        context_length = space.largest().number("context_length")
+        stored = config.first_position + context_length
         super().__init__(space, vocab, config, reference_width, stored, not config.tied_output)
-        self.context_length = longest
-        kinds = GENES.layer_attention(space, config.linear, longest)
+        self.context_length = context_length
+        kinds = GENES.layer_attention(space, config.linear, context_length)
         form = LayerForm(config.norm_first, config.activation)
         self._build_layers(GENES.widest_layers(space), kinds, form, causal=True)
         self.norm = ElasticLayerNorm(self.embed_dim) if config.has_final_norm else None

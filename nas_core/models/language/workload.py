@@ -10,7 +10,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.models.language.net import LanguageCache, LanguageNet, length_limit
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, same_draws
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_minimum, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -28,7 +28,7 @@ class LanguageWorkloadConfig:
     """Sequences per pass."""
 
     def __post_init__(self) -> None:
-        check_least(self, vocab=FIRST_WORD + 1, prompt_length=1, new_tokens=1, batch=1)
+        check_minimum(self, vocab=FIRST_WORD + 1, prompt_length=1, new_tokens=1, batch=1)
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
@@ -70,14 +70,14 @@ class LanguageWorkload(SubnetWorkload):
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        return self._decoded()[0]
+        return self._decode()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:
         self.read()
-        _, cache = self._decoded()
+        _, cache = self._decode()
         return [tensor for past in cache.past if past is not None for tensor in past.tensors()]
 
-    def _decoded(self) -> tuple[torch.Tensor, LanguageCache]:
+    def _decode(self) -> tuple[torch.Tensor, LanguageCache]:
         assert self._cache is not None, "the prompt is read first"
         cache, logits = self._cache.copy(), torch.empty(0)
         for tokens in self._words:

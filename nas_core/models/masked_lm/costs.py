@@ -19,7 +19,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
     total = width * width + width + norms * 2 * width
-    total += sum(into * out + out for into, out in joint_sizes(architecture))
+    total += sum(in_features * out_features + out_features for in_features, out_features in joint_sizes(architecture))
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
         total += 4 * w * layer.qkv_dim + 3 * layer.qkv_dim + w
         total += 2 * w * layer.ffn_dim + layer.ffn_dim + w + 4 * w
@@ -38,7 +38,7 @@ def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> i
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)
-    macs += tokens * sum(into * out for into, out in joint_sizes(architecture))
+    macs += tokens * sum(in_features * out_features for in_features, out_features in joint_sizes(architecture))
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
         macs += tokens * (4 * w * layer.qkv_dim + 2 * w * layer.ffn_dim)
         macs += ATTENTION_KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
@@ -59,6 +59,6 @@ def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> 
         )
         for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
     ]
-    between = [positions * (into + out) for into, out in joint_sizes(architecture)]
-    predicting = positions * (width if config.classes else 2 * width + config.vocab)
-    return max(*layers, *between, 3 * positions * width, predicting)
+    joints = [positions * (in_features + out_features) for in_features, out_features in joint_sizes(architecture)]
+    head = positions * (width if config.classes else 2 * width + config.vocab)
+    return max(*layers, *joints, 3 * positions * width, head)

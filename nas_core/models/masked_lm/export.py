@@ -27,25 +27,25 @@ class MaskedLMModel(SubnetModule):
         return features, self.net.logits(subnet, features, self.head)
 
 
-def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:
-    """Return the static network in evaluation mode, with sinusoidal positions for ``longest`` tokens."""
+def static_net(net: MaskedLMNet, architecture: Architecture, max_length: int | None = None) -> MaskedLMNet:
+    """Return the static network in evaluation mode, with sinusoidal positions for ``max_length`` tokens."""
     static = net.static(architecture)
-    if longest and isinstance(static.positions, SinusoidalPositions):
-        rows = static.config.first_position + longest
+    if max_length and isinstance(static.positions, SinusoidalPositions):
+        rows = static.config.first_position + max_length
         static.positions.table = static.positions(rows, static.positions.width)[:rows].clone()
     return static
 
 
-def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
+def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, max_length: int) -> Part:
     """Return a subnet as the part ``encoder`` of an export.
 
     Args:
         head: name of a classification head. None means the token head.
-        longest: largest number of tokens. Attention may lower it.
+        max_length: largest number of tokens. Attention may lower it.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
-    longest = longest if limit is None else min(limit, longest)
-    module = MaskedLMModel(static_net(net, architecture, longest), architecture, head)
+    max_length = max_length if limit is None else min(limit, max_length)
+    module = MaskedLMModel(static_net(net, architecture, max_length), architecture, head)
     vocabulary, channels = module.net.embedding.weight.shape
     tokens = Value("tokens", ("batch", "length"), "sentence", vocabulary, net.config.padding_idx)
     if head is None:
@@ -53,4 +53,4 @@ def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None,
     else:
         logits = Value("logits", ("batch", module.net.classification_heads[head].classes))
     outputs = (Value("features", ("batch", "length", channels)), logits)
-    return Part("encoder", module, (tokens,), outputs, (OpenDim("batch"), OpenDim("length", 1, longest)))
+    return Part("encoder", module, (tokens,), outputs, (OpenDim("batch"), OpenDim("length", 1, max_length)))

@@ -24,9 +24,9 @@ def check_masked_lm_space(space: SearchSpace) -> None:
         GENES.check_gene(space, gene)
     if not GENES.has(space, "heads"):
         head_dim = int(GENES.options(space, "head_dim")[0][0])
-        if wrong := [width for width in GENES.options(space, "embed_dim")[0] if int(width) % head_dim]:
+        if invalid := [width for width in GENES.options(space, "embed_dim")[0] if int(width) % head_dim]:
             raise SpaceError(
-                f"space {space.name!r} has embed_dim = {wrong[0]}, not divisible by head_dim {head_dim}; give a"
+                f"space {space.name!r} has embed_dim = {invalid[0]}, not divisible by head_dim {head_dim}; give a"
                 " multiple, or a gene 'heads'"
             )
     _check_attention(space)
@@ -48,9 +48,9 @@ def check_bert_space(space: SearchSpace) -> None:
             f"space {space.name!r} has a hidden_dim per layer but no {OUTER}; add {OUTER}, the width between layers"
         )
     for hidden, heads in zip(genes.per_layer(space, "hidden_dim"), genes.per_layer(space, "heads"), strict=True):
-        if wrong := next(((w, h) for w in hidden for h in heads if int(w) % int(h)), None):
+        if invalid := next(((w, h) for w in hidden for h in heads if int(w) % int(h)), None):
             raise SpaceError(
-                f"space {space.name!r} has hidden_dim = {wrong[0]}, not divisible by {wrong[1]} heads; expected a"
+                f"space {space.name!r} has hidden_dim = {invalid[0]}, not divisible by {invalid[1]} heads; expected a"
                 " multiple of each number of heads"
             )
     _check_attention(space)

@@ -126,17 +126,19 @@ def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dic
     }
     named = [(f"bert.embeddings.{name}", tensor) for name, tensor in embeddings.items()]
     named += _layers(subnet)
-    parts: dict[str, Any]
+    weights_of: dict[str, Any]
     if head is not None:
-        dense, out = subnet.classification_heads[head]
-        parts = {"bert.pooler.dense": dense, "classifier": out}
+        dense, out_proj = subnet.classification_heads[head]
+        weights_of = {"bert.pooler.dense": dense, "classifier": out_proj}
     else:
         prefix = "cls.predictions"
-        parts = {f"{prefix}.transform.dense": subnet.head.dense, f"{prefix}.transform.LayerNorm": subnet.head.norm}
+        weights_of = {f"{prefix}.transform.dense": subnet.head.dense, f"{prefix}.transform.LayerNorm": subnet.head.norm}
         named.append((f"{prefix}.bias", subnet.head.bias))
         if not net.config.share_embeddings:
             named += [(f"{prefix}.decoder.weight", subnet.output), (f"{prefix}.decoder.bias", subnet.head.bias)]
-    named += [(f"{name}.{kind}", tensor) for name, part in parts.items() for kind, tensor in named_tensors(part)]
+    named += [
+        (f"{name}.{kind}", tensor) for name, tensors in weights_of.items() for kind, tensor in named_tensors(tensors)
+    ]
     return copy_state((name, tensor.float()) for name, tensor in named)
 
 

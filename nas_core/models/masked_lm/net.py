@@ -214,8 +214,8 @@ class MaskedLMNet(TokenStack):
         self._build_head(head)
 
     def _build_head(self, head: ClassHead) -> None:
-        built = ElasticClassHead(self.embed_dim, head.inner, head.classes)
-        self.classification_heads[head.name] = built.to(self.embedding.weight)
+        module = ElasticClassHead(self.embed_dim, head.inner, head.classes)
+        self.classification_heads[head.name] = module.to(self.embedding.weight)
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
@@ -235,8 +235,8 @@ class MaskedLMNet(TokenStack):
     def _select_joints(self, architecture: Architecture) -> tuple[Affine, ...]:
         if self.joints is None:
             return ()
-        kept = kept_layers(range(len(self.layers)), architecture.number("layers"), self.config.layer_order)
-        return self.joints.select(kept, layer_widths(architecture))
+        layers = kept_layers(range(len(self.layers)), architecture.number("layers"), self.config.layer_order)
+        return self.joints.select(layers, layer_widths(architecture))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nas_core.models.masked_lm.net import ClassHead, MaskedLMConfig, MaskedLMNet
-from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_least, same_draws
+from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_minimum, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
@@ -30,7 +30,7 @@ class MaskedLMWorkloadConfig:
     """Classes of a classification head. 0 means the token head."""
 
     def __post_init__(self) -> None:
-        check_least(self, vocab=FIRST_WORD + 1, batch=1, length=0, classes=0)
+        check_minimum(self, vocab=FIRST_WORD + 1, batch=1, length=0, classes=0)
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):
@@ -54,8 +54,8 @@ def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWo
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
-    longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
-    return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()
+    max_length = max(timed_length(architecture, config), architecture.number("sequence_length"))
+    return MaskedLMConfig(stored_positions=max_length, classification_heads=heads).static()
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:

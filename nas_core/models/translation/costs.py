@@ -109,14 +109,16 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
     ]
     encoding = s * e * (len(layers) + 1) + max(layers)  # all outputs, and the current layer
     memory = s * e * max(cross_reads(architecture))
-    held = [
+    extra_memory = [
         ATTENTION_KINDS.get(decoder_layer.cross_attention).extra_memory(
             s * decoder_layer.reads, decoder_layer.cross_qkv_dim
         )
         for decoder_layer in decoder_layers(architecture)
     ]
-    making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
-    starting = cross_attention // config.beam + max(cross_attention, making)
+    projecting = sum(keys_values for keys_values, _ in extra_memory) + max(
+        temporaries for _, temporaries in extra_memory
+    )
+    starting = cross_attention // config.beam + max(cross_attention, projecting)
     # reordering holds the states of self-attention twice
     stepping = cross_attention + 2 * self_attention + config.beam * config.target_vocab
     return max(encoding, memory + starting, memory + stepping)

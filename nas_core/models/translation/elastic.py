@@ -28,13 +28,13 @@ class _TranslationElastic:
             axes += _channels(net)
         return tuple(axes)
 
-    def running(self, net: TranslationNet, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
+    def select_layers(self, net: TranslationNet, subnet: Subnet, layers: Mapping[str, Sequence[int]]) -> Subnet:
         genes = subnet.architecture.to_dict()
-        indices = {side: sorted(kept.get(side, range(count))) for side, count in self.sides(net).items()}
+        indices = {side: sorted(layers.get(side, range(count))) for side, count in self.sides(net).items()}
         for gene, value in genes.items():
             if isinstance(value, list):
                 genes[gene] = [value[index] for index in indices[gene.split(".")[0]]]
-        genes |= {f"{side}.layers": len(layers) for side, layers in indices.items()}
+        genes |= {f"{side}.layers": len(rows) for side, rows in indices.items()}
         return subnet._replace(
             encoder_layers=tuple(subnet.encoder_layers[index] for index in indices["encoder"]),
             decoder_layers=tuple(subnet.decoder_layers[index] for index in indices["decoder"]),

@@ -43,8 +43,8 @@ class Encoder(SubnetModule):
         subnet = self.net.select(self.architecture)
         cache = self.net.start(subnet, self.net.encode(subnet, tokens))
         masks = dict(zip(cross_reads(self.architecture), cache.masks, strict=True))
-        used = [masks[reads] for reads in _mask_reads(subnet)]
-        return (*(mask for mask in used if mask is not None), *flat(cache.cross))
+        layer_masks = [masks[reads] for reads in _mask_reads(subnet)]
+        return (*(mask for mask in layer_masks if mask is not None), *flat(cache.cross))
 
 
 class DecoderStep(StepTables):
@@ -60,8 +60,8 @@ class DecoderStep(StepTables):
         self._add_tables(kinds, len(net.target_positions.table))
         self.register_buffer("positions", net.target_positions.table.detach(), persistent=False)
 
-    def forward(self, token: Tensor, position: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        subnet, tensors = self.net.select(self.architecture), iter(rest)
+    def forward(self, token: Tensor, position: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+        subnet, tensors = self.net.select(self.architecture), iter(states)
         masks = {reads: next(tensors) for reads in self.masks}
         cross = [self._restored(layer.cross_attn, tensors, position) for layer in subnet.decoder_layers]
         cache = DecoderCache(cross, [masks.get(reads) for reads in cross_reads(self.architecture)], None)
@@ -90,8 +90,8 @@ def translation_parts(
     """
     limits = length_limits(SearchSpace.of(architecture, like=net.space), net.config)
     source_limit, target_limit = (
-        longest if limit is None else min(longest, limit)
-        for longest, limit in zip((source_limit, target_limit), limits, strict=True)
+        max_length if limit is None else min(max_length, limit)
+        for max_length, limit in zip((source_limit, target_limit), limits, strict=True)
     )
     static = static_net(net, architecture, source_limit, target_limit)
     subnet = static.select(architecture)
@@ -104,9 +104,9 @@ def translation_parts(
         past += state_values("self", layer, weights.self_attn)
     tokens = Value("tokens", ("batch", "source"), "sentence", vocabularies[0], net.config.padding_idx)
     token = Value("token", ("batch",), "token", vocabularies[1])
-    used = {dim for value in [*memory, *past] for dim in value.shape}
-    lengths = [OpenDim(_source(n), 1, n * source_limit) for n in sorted(set(all_reads)) if _source(n) in used]
-    lengths += [OpenDim("past", 0, target_limit - 1)] if "past" in used else []
+    used_dims = {dim for value in [*memory, *past] for dim in value.shape}
+    lengths = [OpenDim(_source(n), 1, n * source_limit) for n in sorted(set(all_reads)) if _source(n) in used_dims]
+    lengths += [OpenDim("past", 0, target_limit - 1)] if "past" in used_dims else []
     encoder_dims = (OpenDim("batch"), OpenDim("source", 1, source_limit))
     return (
         Part("encoder", Encoder(static, architecture), (tokens,), tuple(memory), encoder_dims),

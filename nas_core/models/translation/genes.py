@@ -91,7 +91,7 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
 
 def bounded(space: SearchSpace, place: str) -> bool:
     """Return True if attention in ``encoder``, ``decoder`` or ``cross`` has a maximum length."""
-    (gene,) = (gene for gene, at in PLACES.items() if at == place)
+    (gene,) = (gene for gene, name in PLACES.items() if name == place)
     return any(ATTENTION_KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
 

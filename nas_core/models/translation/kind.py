@@ -63,19 +63,19 @@ def translation_graph(architecture: Architecture) -> Graph:
             raise ArchitectureError(f"attention is {kind!r}; expected one of {supported}")
         return kinds[kind].operation(place)
 
-    def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
+    def add(operation: str, width: int, *sizes: int, previous: int | None = None) -> int:
         node = len(ops)
         ops.append(names.index(operation))
         numbers.append((width, *sizes, *[0] * (len(ATTRIBUTES) - 1 - len(sizes))))
-        edges.extend([] if after is None else [(after, node)])
+        edges.extend([] if previous is None else [(previous, node)])
         return node
 
     width = architecture.number("encoder.embed_dim")
     node = add("source_embedding", width)
     encoder: list[int] = []
     for layer in encoder_layers(architecture):
-        node = add(operation_of(layer.attention, "encoder"), width, layer.heads, layer.qkv_dim, after=node)
-        node = add("encoder_feed_forward", width, 0, 0, layer.ffn_dim, after=node)
+        node = add(operation_of(layer.attention, "encoder"), width, layer.heads, layer.qkv_dim, previous=node)
+        node = add("encoder_feed_forward", width, 0, 0, layer.ffn_dim, previous=node)
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
     node = add("target_embedding", width)
@@ -85,15 +85,15 @@ def translation_graph(architecture: Architecture) -> Graph:
             width,
             decoder_layer.heads,
             decoder_layer.qkv_dim,
-            after=node,
+            previous=node,
         )
         cross = operation_of(decoder_layer.cross_attention, "cross")
         node = add(
-            cross, width, decoder_layer.cross_heads, decoder_layer.cross_qkv_dim, 0, decoder_layer.reads, after=node
+            cross, width, decoder_layer.cross_heads, decoder_layer.cross_qkv_dim, 0, decoder_layer.reads, previous=node
         )
         edges.extend((memory, node) for memory in encoder[-decoder_layer.reads :])
-        node = add("decoder_feed_forward", width, 0, 0, decoder_layer.ffn_dim, after=node)
-    add("output", width, after=node)
+        node = add("decoder_feed_forward", width, 0, 0, decoder_layer.ffn_dim, previous=node)
+    add("output", width, previous=node)
     return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
 
 

@@ -133,17 +133,17 @@ class LayerMemory(NamedTuple):
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
             return cls(pair, mask, None)
-        length, longest = output.shape[1] // reads, weights.kind.longest
+        length, max_length = output.shape[1] // reads, weights.kind.longest
         if tokens is None:
             positions = torch.arange(length, device=output.device)
         else:
             positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0)
-        if longest is not None and length > longest and not is_exporting():
+        if max_length is not None and length > max_length and not is_exporting():
             # only padding may be too long; counting the tokens synchronises with the device
-            check_length(length if tokens is None else int(positions.max()) + 1, longest)
+            check_length(length if tokens is None else int(positions.max()) + 1, max_length)
         return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))
 
-    def kept(self, weights: CrossAttentionWeights) -> AttentionState:
+    def decoding_state(self, weights: CrossAttentionWeights) -> AttentionState:
         return weights.kind.memory(*self.keys_values, self.mask, self.positions)
 
 
@@ -179,7 +179,7 @@ class DecoderCache:
 def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
     return [
         AttentionConfig(
-            _placed(config, "encoder", kinds, config.linear_encoder_length),
+            _resolve_kinds(config, "encoder", kinds, config.linear_encoder_length),
             relative=_relative(space, config, "encoder", layer),
         )
         for layer, kinds in enumerate(attention_options(space, "encoder.self_attention"))
@@ -187,11 +187,11 @@ def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
-    options = (attention_options(space, f"decoder.{which}_attention") for which in ("self", "cross"))
+    options = (attention_options(space, f"decoder.{name}_attention") for name in ("self", "cross"))
     return [
         AttentionConfig(
-            _placed(config, "decoder", kinds, config.linear.max_length),
-            _placed(config, "cross", cross_kinds, config.linear.max_length),
+            _resolve_kinds(config, "decoder", kinds, config.linear.max_length),
+            _resolve_kinds(config, "cross", cross_kinds, config.linear.max_length),
             _relative(space, config, "decoder", layer),
         )
         for layer, (kinds, cross_kinds) in enumerate(zip(*options, strict=True))
@@ -200,18 +200,18 @@ def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | None, int | None]:
     """Return the maximum source and target lengths of attention. None means unlimited."""
-    longest = config.linear.max_length
-    source = [config.linear_encoder_length] * bounded(space, "encoder") + [longest] * bounded(space, "cross")
-    target = [longest] * (bounded(space, "decoder") or bounded(space, "cross"))
+    max_length = config.linear.max_length
+    source = [config.linear_encoder_length] * bounded(space, "encoder") + [max_length] * bounded(space, "cross")
+    target = [max_length] * (bounded(space, "decoder") or bounded(space, "cross"))
     lowest = [min((limit for limit in limits if limit is not None), default=None) for limits in (source, target)]
     return lowest[0], lowest[1]
 
 
-def _placed(
-    config: TranslationConfig, place: str, names: tuple[str, ...], longest: int | None
+def _resolve_kinds(
+    config: TranslationConfig, place: str, names: tuple[str, ...], max_length: int | None
 ) -> tuple[AttentionKind, ...]:
     settings = {config.linear.name: config.linear}
-    return tuple(resolve_kind(settings.get(name, name), place, longest) for name in names)
+    return tuple(resolve_kind(settings.get(name, name), place, max_length) for name in names)
 
 
 def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:
@@ -219,8 +219,8 @@ def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: i
         return None
     if "head_dim" in space.fixed:
         return config.relative_length, space.largest().number("head_dim")
-    fewest = min(int(heads) for heads in space.choice(f"{side}.self_heads").options[layer])
-    return config.relative_length, space.largest().number("qkv_dim") // fewest
+    min_heads = min(int(heads) for heads in space.choice(f"{side}.self_heads").options[layer])
+    return config.relative_length, space.largest().number("qkv_dim") // min_heads
 
 
 class TranslationNet(nn.Module):
@@ -412,18 +412,18 @@ class TranslationNet(nn.Module):
         for layer, weights in zip(self.encoder_layers, subnet.encoder_layers, strict=False):
             x = layer(x, weights, keys, drop)
             outputs.append(x)
-        last = outputs[: -max(cross_reads(subnet.architecture)) - 1 : -1]
+        read_outputs = outputs[: -max(cross_reads(subnet.architecture)) - 1 : -1]
         if subnet.encoder_norm is not None:
-            last = [norm(output, subnet.encoder_norm) for output in last]
-        return Memory(tuple(last), mask)
+            read_outputs = [norm(output, subnet.encoder_norm) for output in read_outputs]
+        return Memory(tuple(read_outputs), mask)
 
     def _memories(self, subnet: Subnet, memory: Memory) -> list[LayerMemory]:
-        joined = {1: memory.outputs[0]}
+        concatenated = {1: memory.outputs[0]}
         memories = []
         for weights, reads in zip(subnet.decoder_layers, cross_reads(subnet.architecture), strict=True):
-            if reads not in joined:
-                joined[reads] = torch.cat(memory.outputs[:reads], 1)
-            memories.append(LayerMemory.of(weights.cross_attn, joined[reads], memory.tokens, reads))
+            if reads not in concatenated:
+                concatenated[reads] = torch.cat(memory.outputs[:reads], 1)
+            memories.append(LayerMemory.of(weights.cross_attn, concatenated[reads], memory.tokens, reads))
         return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
@@ -432,8 +432,10 @@ class TranslationNet(nn.Module):
         drop = Dropouts.of(self, table.shape[1] / self.target_positions.width)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
         memories = self._memories(subnet, memory)
-        for layer, weights, (pair, mask, at) in zip(self.decoder_layers, subnet.decoder_layers, memories, strict=False):
-            x = layer(x, weights, pair, mask, drop, at)
+        for layer, weights, (pair, mask, positions) in zip(
+            self.decoder_layers, subnet.decoder_layers, memories, strict=False
+        ):
+            x = layer(x, weights, pair, mask, drop, positions)
         return x if subnet.decoder_norm is None else norm(x, subnet.decoder_norm)
 
     def decode(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
@@ -451,7 +453,7 @@ class TranslationNet(nn.Module):
             rows: ``(B,)``, index in ``memory`` of each batch row's sentence. Default: 0, 1, ..
         """
         memories = self._memories(subnet, memory)
-        cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]
+        cross = [m.decoding_state(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]
         return DecoderCache(cross, [memory.mask for memory in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nas_core.models.translation.net import DecoderCache, TranslationNet
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, same_draws
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_minimum, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -32,8 +32,8 @@ class TranslationWorkloadConfig:
     """Hypotheses per decoding step."""
 
     def __post_init__(self) -> None:
-        least = FIRST_WORD + 1
-        check_least(self, source_vocab=least, target_vocab=least, source_length=1, target_length=1, beam=1)
+        min_vocab = FIRST_WORD + 1
+        check_minimum(self, source_vocab=min_vocab, target_vocab=min_vocab, source_length=1, target_length=1, beam=1)
 
 
 class TranslationWorkload(SubnetWorkload):
@@ -50,7 +50,7 @@ class TranslationWorkload(SubnetWorkload):
             targets = torch.randint(FIRST_WORD, config.target_vocab, (config.target_length, config.beam))
         self._source = source.to(device)  # (1, S)
         self._targets = list(targets.to(device))  # T x (beam,)
-        self._widen = torch.zeros(config.beam, dtype=torch.long, device=device)
+        self._beam_rows = torch.zeros(config.beam, dtype=torch.long, device=device)
         self._order = torch.arange(config.beam, device=device).flip(0)
         self._memory: Any = None
         super().__init__(net, architecture, device)
@@ -63,16 +63,16 @@ class TranslationWorkload(SubnetWorkload):
         self._memory = self._net.encode(self._subnet, self._source)
 
     def decode(self) -> torch.Tensor:
-        return self._decoded()[0]
+        return self._decode()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:
         self.encode()
-        _, cache = self._decoded()
+        _, cache = self._decode()
         states = [*(past for past in cache.past if past is not None), *cache.cross]
         return [tensor for state in states for tensor in state.tensors()]
 
-    def _decoded(self) -> tuple[torch.Tensor, DecoderCache]:
-        cache = self._net.start(self._subnet, self._memory, self._widen)
+    def _decode(self) -> tuple[torch.Tensor, DecoderCache]:
+        cache = self._net.start(self._subnet, self._memory, self._beam_rows)
         logits = torch.empty(0)
         for tokens in self._targets:
             logits = self._net.step(self._subnet, tokens, cache)

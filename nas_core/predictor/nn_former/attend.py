@@ -42,10 +42,12 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
     count, dropped, kind = shape.numel(), min(255, round(256 * probability)), _BITS[dtype]
     bytes_each = kind.itemsize
     words = math.ceil(count / bytes_each)
-    drawn = torch.empty(math.ceil(words * bytes_each / 8), dtype=torch.int64).random_(-(2**63), None).view(kind)[:words]
+    random = (
+        torch.empty(math.ceil(words * bytes_each / 8), dtype=torch.int64).random_(-(2**63), None).view(kind)[:words]
+    )
     bits = torch.empty(bytes_each, words, dtype=kind)
-    for byte, part in enumerate(bits):
-        torch.bitwise_right_shift(drawn, 8 * byte, out=part)
+    for byte, row in enumerate(bits):
+        torch.bitwise_right_shift(random, 8 * byte, out=row)
     # A number shifted by all but its sign bit is all ones where it was negative, else 0.
     bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(8 * bytes_each - 1).bitwise_not_()
     keep = bits.view(-1)[:count].view(shape)
@@ -58,9 +60,9 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
     return int(torch.tensor(number, dtype=dtype).view(_BITS[dtype]))
 
 
-SHORT = 32  # maximum sequence length for _Short on a CPU
+SHORT = 32  # maximum sequence length for _ShortAttention on a CPU
 # minimum sum of exponentials; if it is smaller, the softmax is computed again with the maximum subtracted
-SMALLEST = 1e-30
+MIN_SUM = 1e-30
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor, dropout: float = 0.0) -> Tensor:
@@ -75,7 +77,7 @@ def attend(projected: Tensor, heads: int, mask: Tensor, dropout: float = 0.0) ->
     split = projected.view(batch, length, 3, heads, -1)
     if on_host(projected.device) and length <= SHORT:
         with torch.autocast("cpu", enabled=False):
-            mixed: Tensor = _Short.apply(split, mask, dropout)  # type: ignore[no-untyped-call]
+            mixed: Tensor = _ShortAttention.apply(split, mask, dropout)  # type: ignore[no-untyped-call]
         return mixed.view(batch, length, width // 3)
     query, key, value = split.permute(2, 0, 3, 1, 4)
     attention = functional.scaled_dot_product_attention if on_host(projected.device) else plain_attention
@@ -103,14 +105,14 @@ def short_softmax(q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
         weights.view(mask.shape).mul_(mask)
         total = weights.sum(-1, keepdim=True)
         low, high = total.aminmax()
-        if float(low) > SMALLEST and float(high) < float("inf"):
+        if float(low) > MIN_SUM and float(high) < float("inf"):
             return weights.div_(total)
         scores = torch.bmm(q, k.mT)
     scores.view(mask.shape).masked_fill_(mask == 0, float("-inf"))
     return scores.softmax(-1)
 
 
-class _Short(torch.autograd.Function):
+class _ShortAttention(torch.autograd.Function):
     """Attention for short sequences: ``(B, L, 3, H, D)`` -> ``(B, L, H, D)`` in float32."""
 
     @staticmethod
@@ -141,6 +143,6 @@ class _Short(torch.autograd.Function):
         torch.bmm(inner, k, out=by_head[0]).mul_(channels**-0.5)
         torch.bmm(inner.mT, q, out=by_head[1])
         torch.bmm((weights if keep is None else weights * keep).mT, grad, out=by_head[2])
-        back = torch.empty(ctx.shape, dtype=ctx.kind)
-        back.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
-        return back, None, None
+        grad_split = torch.empty(ctx.shape, dtype=ctx.kind)
+        grad_split.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
+        return grad_split, None, None

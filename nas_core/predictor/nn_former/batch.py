@@ -44,8 +44,8 @@ class Batch:
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
         """Pad graphs, by default all, to the largest of them."""
-        part = graphs if indices is None else graphs.take(indices)
-        dense = part.dense()
+        selected = graphs if indices is None else graphs.take(indices)
+        dense = selected.dense()
         present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
 
         def padded(values: np.ndarray | None) -> Tensor | None:
@@ -59,12 +59,12 @@ class Batch:
             to_device(dense.ops, device).long(),
             to_device(dense.adjacency, device),
             to_device(dense.sizes, device),
-            padded(part.attributes),
-            padded(part.shapes),
-            padded(part.costs),
-            None if part.static is None else to_device(part.static, device),
-            int(part.ops.max(initial=0)),
-            int(part.sizes.max(initial=0)),
+            padded(selected.attributes),
+            padded(selected.shapes),
+            padded(selected.costs),
+            None if selected.static is None else to_device(selected.static, device),
+            int(selected.ops.max(initial=0)),
+            int(selected.sizes.max(initial=0)),
         )
 
     def take(self, index: Tensor | slice) -> Batch:
@@ -99,8 +99,8 @@ class Topology:
     def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
         tokens = TOKENS if config.readout == "class_token" else 0
         present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
-        centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
-        return cls(_masks(centre, present, config, tokens), (centre.to(dtype), centre.mT.to(dtype)))
+        adjacency = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
+        return cls(_masks(adjacency, present, config, tokens), (adjacency.to(dtype), adjacency.mT.to(dtype)))
 
     def take(self, index: Tensor) -> Topology:
         children, parents = self.splits
@@ -116,15 +116,15 @@ class Topology:
         return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
 
 
-def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int) -> Tensor:
+def _masks(adjacency: Tensor, present: Tensor, config: NNFormerConfig, tokens: int) -> Tensor:
     """Return the masks of equations 7 to 10, A, Aᵀ, AᵀA and AAᵀ, for the adjacency matrix A."""
     both_present = present[:, :, None] & present[:, None, :]
-    itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
-    linked = torch.zeros_like(centre)
-    linked[:, :tokens], linked[:, :, :tokens] = True, True
-    linked &= both_present
+    itself = torch.eye(adjacency.shape[1], dtype=torch.bool, device=adjacency.device)
+    token_mask = torch.zeros_like(adjacency)
+    token_mask[:, :tokens], token_mask[:, :, :tokens] = True, True
+    token_mask &= both_present
     released = config.sibling_mask == "as_released"
-    base = centre | linked if released else centre
+    base = adjacency | token_mask if released else adjacency
     number = base.float()
     heads = [base, base.mT, number.mT @ number > 0, number @ number.mT > 0]
-    return torch.stack([head | linked | itself for head in heads], 1)
+    return torch.stack([head | token_mask | itself for head in heads], 1)

@@ -108,9 +108,9 @@ class _DenseBlock:
         """
         count, length, dim = x.shape
         projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
-        mixed = _mixed(projected, queries, masks)
-        into = x if queries == length else x[:, :queries].contiguous()
-        return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
+        mixed = _attend(projected, queries, masks)
+        residual = x if queries == length else x[:, :queries].contiguous()
+        return self.out.add(mixed.view(-1, dim), residual.view(-1, dim)).view(count, queries, dim)
 
     def feed_forward(self, x: Tensor, sums_of: Callable[[Tensor], tuple[Tensor, ...]] | None) -> Tensor:
         """Return the input ``(B, L, C)`` plus the feed-forward layer.
@@ -118,23 +118,23 @@ class _DenseBlock:
         Args:
             sums_of: function from positions ``(B L, C)`` to sums of their children and parents; None: they have none.
         """
-        into = x.view(-1, x.shape[-1])
-        rows = torch.layer_norm(into, *self.norms[1])
+        residual = x.view(-1, x.shape[-1])
+        rows = torch.layer_norm(residual, *self.norms[1])
         inputs = [rows] * len(self.up)
         if sums_of is not None:
             inputs = [torch.cat([rows, sums], 1) for sums in sums_of(rows)]
-        for part, up, down in zip(inputs, self.up, self.down, strict=True):
-            into = down.added(up(part, relu=True), into)
-        return into.view(x.shape)
+        for values, up, down in zip(inputs, self.up, self.down, strict=True):
+            residual = down.add(up(values, relu=True), residual)
+        return residual.view(x.shape)
 
 
-def _mixed(projected: Tensor, queries: int, masks: Tensor) -> Tensor:
+def _attend(projected: Tensor, queries: int, masks: Tensor) -> Tensor:
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
     mixed = torch.bmm(short_softmax(q[:, :queries], k, masks), v).view(count, heads, queries, channels)
-    joined = torch.empty(count, queries, heads, channels, dtype=projected.dtype, device=projected.device)
-    return joined.copy_(mixed.transpose(1, 2))
+    output = torch.empty(count, queries, heads, channels, dtype=projected.dtype, device=projected.device)
+    return output.copy_(mixed.transpose(1, 2))
 
 
 class Product:
@@ -158,7 +158,7 @@ class Product:
         product = x @ self.weight
         return product.relu_() if relu else product
 
-    def added(self, x: Tensor, residual: Tensor) -> Tensor:
+    def add(self, x: Tensor, residual: Tensor) -> Tensor:
         if not self.packed:
             return torch.addmm(residual, x, self.weight)
         product: Tensor = self._sum(x, residual, self.weight, None, "add")
@@ -182,7 +182,7 @@ class FrozenPacked:
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
         topology = PackedTopology.of(batch.edges, batch.ops.numel(), self.device, trained=False)
-        x = self.model.embedded(batch)[0]
+        x = self.model.embed_nodes(batch)[0]
         degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]
         for block in self.blocks:
             block.add_attention(x, topology)
@@ -195,15 +195,15 @@ class _PackedBlock:
     def __init__(self, block: Block, dtype: torch.dtype) -> None:
         attention, ffn = block.attention, block.feed_forward
         self.block, self.heads, self.dtype = block, attention.heads, dtype
-        self.qkv = _prepared(attention.qkv.weight, attention.qkv.bias, None, dtype)
-        self.out = _prepared(attention.out.weight, attention.out.bias, block.scale_attention, dtype)
+        self.qkv = _prepare(attention.qkv.weight, attention.qkv.bias, None, dtype)
+        self.out = _prepare(attention.out.weight, attention.out.bias, block.scale_attention, dtype)
         half = ffn.up.weight.shape[0] // 2
-        parts = zip(*(torch.split(p, half) for p in (ffn.up.weight, ffn.up.bias)), strict=True)
-        self.up = [_prepared(weight, bias, None, dtype) for weight, bias in parts]
+        pairs = zip(*(torch.split(p, half) for p in (ffn.up.weight, ffn.up.bias)), strict=True)
+        self.up = [_prepare(weight, bias, None, dtype) for weight, bias in pairs]
         # A projection's bias is multiplied by the number of relatives: one more row of weights, for their count.
         graph = torch.cat([ffn.graph.weight, ffn.graph.bias[:, None]], 1)
         self.graph = [w.T.to(dtype).contiguous() for w in torch.split(graph, half)]
-        self.down_bias, down = _prepared(ffn.down.weight, ffn.down.bias, block.scale_feed_forward, dtype)
+        self.down_bias, down = _prepare(ffn.down.weight, ffn.down.bias, block.scale_feed_forward, dtype)
         self.down = [w.contiguous() for w in torch.split(down, half)]
 
     def add_attention(self, x: Tensor, topology: PackedTopology) -> None:
@@ -225,6 +225,6 @@ class _PackedBlock:
         x += output
 
 
-def _prepared(weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _prepare(weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     factor = torch.ones_like(bias) if scale is None else scale
     return (bias * factor).to(dtype), (weight * factor[:, None]).T.to(dtype).contiguous()

@@ -47,12 +47,12 @@ class FeedForward(nn.Module):
         sums = topology.sums(x)
         size = self.graph.out_features // len(sums)
         weights = torch.split(self.graph.weight, size)
-        joined = torch.cat([functional.linear(s, w) for s, w in zip(sums, weights, strict=True)], -1)
+        output = torch.cat([functional.linear(s, w) for s, w in zip(sums, weights, strict=True)], -1)
         if not self.has_bias:
-            return joined
+            return output
         ones = torch.ones_like(x[..., :1])
         degrees = torch.cat([degree.expand(*x.shape[:-1], size) for degree in topology.sums(ones)], -1)
-        return joined + degrees * self.graph.bias
+        return output + degrees * self.graph.bias
 
 
 class Block(nn.Module):
@@ -78,8 +78,8 @@ class Block(nn.Module):
 
 
 COSTS = 3  # number of costs of a node: FLOPs, parameters, memory access
-_LEAST = 1e-9
-_CONSTANT = 1e-3
+_EPS = 1e-9
+_MIN_STD = 1e-3
 
 
 class LogReadout(nn.Module):
@@ -103,7 +103,7 @@ class LogReadout(nn.Module):
         """Return ms ``(B,)`` from summed codes ``(B, 2 C)`` and static features ``(B, F)``."""
         codes = [torch.log1p(total)]
         if self.static is not None and static is not None:
-            scaled = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
+            scaled = standardised(static.clamp(min=_EPS).log(), self.scale[:-1])
             codes.append(functional.relu(self.static(scaled)))
         mean, deviation = self.scale[-1]
         output = self.head(functional.relu(self.hidden(torch.cat(codes, -1)))).squeeze(-1).float()
@@ -117,19 +117,19 @@ class LogReadout(nn.Module):
                 f"graphs have {len(columns)} static features, but the model was built for {len(self.scale) - 1}; give"
                 " graphs with that number, or another setting static"
             )
-        logarithms = torch.stack([*(x.clamp(min=_LEAST).log() for x in columns), latency_ms.float().log()])
+        logarithms = torch.stack([*(x.clamp(min=_EPS).log() for x in columns), latency_ms.float().log()])
         self.scale.copy_(scale_of(logarithms))
 
 
 def scale_of(values: Tensor) -> Tensor:
     """Return the mean and standard deviation ``(F, 2)`` of each row of ``(F, G)``."""
-    return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
+    return torch.stack([values.mean(1), values.std(1).clamp(min=_MIN_STD)], 1)
 
 
 def standardised(values: Tensor, scale: Tensor) -> Tensor:
     """Standardise ``(B, F)`` by mean and standard deviation ``(F, 2)``; constant features become 0."""
     mean, deviation = scale.unbind(1)
-    return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
+    return torch.where(deviation > _MIN_STD, (values - mean) / deviation, 0.0)
 
 
 class NNFormer(nn.Module):
@@ -182,7 +182,7 @@ class NNFormer(nn.Module):
             topology = PackedTopology.of(batch.edges, batch.ops.numel(), batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
-        x = self.embedded(batch)
+        x = self.embed_nodes(batch)
         for block in self.blocks:
             x = block(x, topology)
         normed: Tensor = self.norm(x[:, 0] if self.config.readout == "class_token" else x)
@@ -199,25 +199,25 @@ class NNFormer(nn.Module):
         drop = self.config.dropout
         hidden = dropout(functional.relu(self.node_up(encoded)), drop, self.training)
         nodes = 0.01 * (encoded + dropout(self.node_down(hidden), drop, self.training))
-        joined = batch.total(nodes)
+        total = batch.total(nodes)
         if self.static is not None:
             assert batch.static is not None
             static = dropout(self.static(sinusoids(batch.static, 5).flatten(1)), drop, self.training)
-            joined = torch.cat([joined, functional.relu(static)], -1)
-        hidden = dropout(functional.relu(self.hidden(joined)), drop, self.training)
+            total = torch.cat([total, functional.relu(static)], -1)
+        hidden = dropout(functional.relu(self.hidden(total)), drop, self.training)
         return functional.softplus(self.head(hidden).squeeze(-1).float())
 
-    def embedded(self, batch: Batch | PackedBatch) -> Tensor:
+    def embed_nodes(self, batch: Batch | PackedBatch) -> Tensor:
         """Return the embeddings ``(B, L, C)`` of equation 4: class and depth token, if used, then nodes."""
         config = self.config
-        parts = [one_hot(batch.ops, config.operations)]
+        features = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:
-            parts.append(sinusoids(batch.attributes, 5).flatten(2))
+            features.append(sinusoids(batch.attributes, 5).flatten(2))
         if batch.shapes is not None and config.shapes:
-            parts.append(sinusoids(batch.shapes, 10).flatten(2))
+            features.append(sinusoids(batch.shapes, 10).flatten(2))
         if batch.costs is not None and config.readout == "logarithm":
-            parts.append(torch.log1p(batch.costs) / 10)  # about 0 to 2
-        x = self.embed(torch.cat(parts, -1))
+            features.append(torch.log1p(batch.costs) / 10)  # about 0 to 2
+        x = self.embed(torch.cat(features, -1))
         if config.readout == "class_token":
             depth = self.depth(one_hot(batch.sizes, config.max_nodes)).unsqueeze(1)
             token = self.class_token.expand(len(x), -1, -1)
@@ -246,9 +246,9 @@ class NNFormer(nn.Module):
         costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
         for name, expected in widths.items():
-            got = getattr(batch, name)
-            if expected and (got is None or got.shape[-1] != expected):
-                count = "none" if got is None else str(got.shape[-1])
+            values = getattr(batch, name)
+            if expected and (values is None or values.shape[-1] != expected):
+                count = "none" if values is None else str(values.shape[-1])
                 raise GraphError(
                     f"graphs have {count} {name}, but this model was built for {expected}; read them as the training"
                     " graphs"

@@ -17,7 +17,7 @@ from nas_core.predictor.device import on_host, to_device
 from nas_core.predictor.nn_former.attend import scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
-LARGEST = 60.0  # maximum score; exponentials of larger ones might overflow in float32
+MAX_SCORE = 60.0  # maximum score; exponentials of larger ones might overflow in float32
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class Pairs:
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Return the sums ``(T,)`` of values ``(P,)`` over the pairs of each row, without gradient."""
-        return _bags(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
+        return _bag_sums(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
 
-    def below_largest(self, scores: Tensor) -> Tensor:
+    def subtract_max(self, scores: Tensor) -> Tensor:
         """Subtract the maximum of each row from scores ``(P,)`` if their exponentials would overflow."""
-        if on_host(scores.device) and bool((scores.abs() < LARGEST).all()):
+        if on_host(scores.device) and bool((scores.abs() < MAX_SCORE).all()):
             return scores
         largest = scores.new_zeros(len(self.starts))
         largest.scatter_reduce_(0, self.rows, scores, "amax", include_self=False)  # exact in any order
         return scores - largest[self.rows]
 
 
-def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
+def _bag_sums(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
     if not len(columns):
         return x.new_zeros(len(starts), x.shape[1])
     return functional.embedding_bag(columns, x, starts, mode="sum", per_sample_weights=weights)
@@ -93,12 +93,12 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: Pairs) -> Tensor:
         ctx.pairs = pairs
-        return _bags(x, pairs.columns, pairs.starts)
+        return _bag_sums(x, pairs.columns, pairs.starts)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        back = ctx.pairs.transposed
-        return _bags(grads[0].contiguous(), back.rows, back.starts), None
+        transposed = ctx.pairs.transposed
+        return _bag_sums(grads[0].contiguous(), transposed.rows, transposed.starts), None
 
 
 class _Attention(torch.autograd.Function):
@@ -107,37 +107,37 @@ class _Attention(torch.autograd.Function):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         rows, columns = pairs.rows, pairs.columns
         scores = (q[rows] * k[columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
-        exponentials = pairs.below_largest(scores).exp()
+        exponentials = pairs.subtract_max(scores).exp()
         weights = exponentials / pairs.row_sums(exponentials)[rows]
         keep = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
         ctx.save_for_backward(q, k, v, weights, keep)
         ctx.pairs = pairs
-        return _bags(v, columns, pairs.starts, (weights if keep is None else weights * keep).to(v.dtype))
+        return _bag_sums(v, columns, pairs.starts, (weights if keep is None else weights * keep).to(v.dtype))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, keep = ctx.saved_tensors
         pairs: Pairs = ctx.pairs
         assert pairs.transposed is not None
-        back, rows, columns, grad = pairs.transposed, pairs.rows, pairs.columns, grads[0].contiguous()
-        used = (weights if keep is None else weights * keep).to(v.dtype)
-        of_v = _bags(grad, back.rows, back.starts, used[back.order])
-        inner = (grad[rows] * v[columns]).sum(-1, dtype=torch.float32)
+        transposed, rows, columns, grad = pairs.transposed, pairs.rows, pairs.columns, grads[0].contiguous()
+        attention = (weights if keep is None else weights * keep).to(v.dtype)
+        grad_v = _bag_sums(grad, transposed.rows, transposed.starts, attention[transposed.order])
+        grad_weights = (grad[rows] * v[columns]).sum(-1, dtype=torch.float32)
         if keep is not None:
-            inner = inner * keep
-        inner = inner * weights
-        of_scores = (inner - weights * pairs.row_sums(inner)[rows]) * q.shape[-1] ** -0.5
-        of_scores = of_scores.to(q.dtype)
-        of_q = _bags(k, columns, pairs.starts, of_scores)
-        of_k = _bags(q, back.rows, back.starts, of_scores[back.order])
-        return of_q, of_k, of_v, None, None
+            grad_weights = grad_weights * keep
+        grad_weights = grad_weights * weights
+        grad_scores = (grad_weights - weights * pairs.row_sums(grad_weights)[rows]) * q.shape[-1] ** -0.5
+        grad_scores = grad_scores.to(q.dtype)
+        grad_q = _bag_sums(k, columns, pairs.starts, grad_scores)
+        grad_k = _bag_sums(q, transposed.rows, transposed.starts, grad_scores[transposed.order])
+        return grad_q, grad_k, grad_v, None, None
 
 
 PACKED_FROM = 64  # minimum mean number of nodes for which graphs are packed
 
 
 def packable(config: NNFormerConfig) -> bool:
-    """Return whether a model with these settings supports packed graphs."""
+    """Return True if a model with these settings supports packed graphs."""
     return config.readout != "class_token"
 
 
@@ -160,12 +160,12 @@ class PackedTopology:
             nodes: number of nodes of all graphs.
             trained: True if gradients are needed.
         """
-        forward = ones_at(edges, (nodes, nodes))
+        forward = sparse_ones(edges, (nodes, nodes))
         backward = csr_array(forward.T)
-        itself = ones_at(np.arange(nodes)[:, None].repeat(2, 1), forward.shape)
+        identity = sparse_ones(np.arange(nodes)[:, None].repeat(2, 1), forward.shape)
         heads = (forward, backward, backward @ forward, forward @ backward)
         return cls(
-            tuple(Pairs.of(csr_array(matrix + itself), device, trained) for matrix in heads),
+            tuple(Pairs.of(csr_array(matrix + identity), device, trained) for matrix in heads),
             tuple(Pairs.of(matrix, device, trained) for matrix in (forward, backward)),
         )
 
@@ -213,7 +213,7 @@ class PackedBatch:
         owners = np.stack([np.repeat(np.arange(len(graphs)), graphs.sizes), np.arange(len(graphs.ops))], 1)
         return cls(
             to_device(graphs.ops.astype(np.int64), device)[None],
-            numbered(graphs),
+            global_edges(graphs),
             to_device(graphs.sizes, device),
             rows(graphs.attributes),
             rows(graphs.shapes),
@@ -221,7 +221,9 @@ class PackedBatch:
             None if graphs.static is None else to_device(graphs.static, device),
             tuple(graphs.sizes.tolist()),
             int(graphs.ops.max(initial=0)),
-            None if on_host(torch.device(device)) else Pairs.of(ones_at(owners, (len(graphs), len(owners))), device),
+            None
+            if on_host(torch.device(device))
+            else Pairs.of(sparse_ones(owners, (len(graphs), len(owners))), device),
         )
 
     @property
@@ -231,16 +233,16 @@ class PackedBatch:
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(1, T, C)`` -> ``(B, C)``."""
         if self.graphs is None:
-            return torch.stack([part.sum(0) for part in torch.split(nodes[0], list(self.lengths))])
+            return torch.stack([chunk.sum(0) for chunk in torch.split(nodes[0], list(self.lengths))])
         return self.graphs.sum(nodes[0])
 
 
-def ones_at(places: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
+def sparse_ones(indices: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
     """Return a sparse matrix with ones at rows and columns ``(P, 2)``."""
-    return csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=shape)
+    return csr_array((np.ones(len(indices), np.int32), (indices[:, 0], indices[:, 1])), shape=shape)
 
 
-def numbered(graphs: Graphs) -> NDArray[np.int64]:
+def global_edges(graphs: Graphs) -> NDArray[np.int64]:
     """Return the edges ``(E, 2)`` of all graphs, with nodes numbered over all graphs."""
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]

@@ -19,7 +19,7 @@ from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, packab
 
 CHUNK_TOKENS = 5000  # nodes and tokens per chunk of FrozenDense on a CPU
 # nodes per chunk of other models and of packed graphs: on the CPU, and on an accelerator
-CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
+CHUNK_NODES, DEVICE_CHUNK_NODES = 1500, 24_000
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
@@ -51,15 +51,15 @@ class Scorer:
             return np.zeros(0)
         blocks = [(rows, self._block(distinct.take(rows))) for rows in self.blocks(distinct)]
         scores = np.zeros(len(distinct))
-        predicted = torch.cat([part for _, part in blocks]).double().cpu().numpy()
+        predicted = torch.cat([output for _, output in blocks]).double().cpu().numpy()
         scores[np.concatenate([rows for rows, _ in blocks])] = predicted
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
         """Yield the indices of the graphs of each batch."""
         host = on_host(self.device)
-        nodes = CHUNK_NODES if host else CHUNK_NODES_THERE
-        if self._packs(graphs):
+        nodes = CHUNK_NODES if host else DEVICE_CHUNK_NODES
+        if self._use_packed(graphs):
             order = np.argsort(graphs.sizes, kind="stable")
             filled = np.cumsum(graphs.sizes[order]) // nodes
             yield from np.split(order, np.flatnonzero(np.diff(filled)) + 1)
@@ -70,13 +70,13 @@ class Scorer:
             rows = np.flatnonzero(graphs.sizes == size)
             yield from (rows[start : start + chunk] for start in range(0, len(rows), chunk))
 
-    def _packs(self, graphs: Graphs) -> bool:
+    def _use_packed(self, graphs: Graphs) -> bool:
         return packable(self.model.config) and bool(graphs.sizes.mean() >= PACKED_FROM)
 
     def _block(self, graphs: Graphs) -> Tensor:
         if self.dense is not None:
             return self.dense(Batch.of(graphs, device=self.device))
-        packs = self._packs(graphs)
+        packs = self._use_packed(graphs)
         if self.packed is not None and packs:
             return self.packed(graphs)
         batch = PackedBatch.of(graphs, self.device) if packs else Batch.of(graphs, device=self.device)

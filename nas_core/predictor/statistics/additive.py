@@ -18,7 +18,7 @@ from nas_core.predictor.artifact import below
 from nas_core.predictor.base import AccuracyModel
 from nas_core.predictor.mixture import calibration_factor
 from nas_core.predictor.progress import Progress
-from nas_core.predictor.statistics.features import MOST_LEVELS, level_counts, levels_of, padded
+from nas_core.predictor.statistics.features import MAX_LEVELS, level_counts, levels_of, padded
 from nas_core.predictor.statistics.regressions import Additive, tensors_of
 from nas_core.predictor.targets import TargetScale
 
@@ -41,24 +41,24 @@ class Counts:
         sizes = np.unique(graphs.sizes)
         if graphs.attributes is not None:
             return cls(kinds, tuple(levels_of(graphs.attributes, len(kinds) + 1)))
-        indexed = len(sizes) == 1 and sizes[0] <= MOST_LEVELS
+        indexed = len(sizes) == 1 and sizes[0] <= MAX_LEVELS
         return cls(kinds, (np.arange(sizes[0], dtype=np.float32),) if indexed else ())
 
     @property
-    def few(self) -> int:
+    def kind_columns(self) -> int:
         """Number of columns that count by operation index only."""
         return len(self.kinds) + 1
 
     def describe(self, graphs: Graphs) -> Array:
         """Return counts ``(G, F)``."""
-        parts = [np.concatenate(list(self._parts(graphs[i : i + 20_000])), 1) for i in range(0, len(graphs), 20_000)]
-        return np.concatenate(parts)
+        chunks = [np.concatenate(list(self._blocks(graphs[i : i + 20_000])), 1) for i in range(0, len(graphs), 20_000)]
+        return np.concatenate(chunks)
 
-    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+    def _blocks(self, graphs: Graphs) -> Iterator[Array]:
         dense = graphs.dense()
         count, width = dense.ops.shape
-        place = np.minimum(np.searchsorted(self.kinds, dense.ops), len(self.kinds) - 1)
-        kinds = np.eye(self.few)[np.where(self.kinds[place] == dense.ops, place, len(self.kinds))]
+        index = np.minimum(np.searchsorted(self.kinds, dense.ops), len(self.kinds) - 1)
+        kinds = np.eye(self.kind_columns)[np.where(self.kinds[index] == dense.ops, index, len(self.kinds))]
         kinds *= (np.arange(width) < dense.sizes[:, None])[..., None]
         yield kinds.sum(1)
         if graphs.attributes is not None:
@@ -96,9 +96,9 @@ class AdditivePredictor(AccuracyModel):
         columns = counts.describe(graphs)
         if not columns.std(0).any():
             raise DataError("all graphs have the same operations; give graphs that differ")
-        model, left_out = Additive.fit(columns, targets, UNSCALED, counts.few)
+        model, leave_one_out = Additive.fit(columns, targets, UNSCALED, counts.kind_columns)
         self._model, self._counts = model, counts
-        self._deviation = calibration_factor(np.abs(targets - left_out) / self._units(left_out))
+        self._deviation = calibration_factor(np.abs(targets - leave_one_out) / self._units(leave_one_out))
 
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
         predicted = self._model.predict(self._counts.describe(graphs))

@@ -18,8 +18,8 @@ from nas_core.predictor.prior import Prior
 from nas_core.predictor.statistics.operation_features import FEATURES, operation_features, subset_statistics
 
 Array = NDArray[np.float64]
-FAR = 1e9
-MOST_KINDS = 6  # maximum number of operation types for which all sets are used
+INF = 1e9
+MAX_KINDS = 6  # maximum number of operation types for which all sets are used
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
@@ -31,19 +31,19 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
         inner: ascending types of nodes other than input and output.
         kinds: number of all types.
     """
-    if len(inner) <= MOST_KINDS:
-        chosen = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
+    if len(inner) <= MAX_KINDS:
+        subsets = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
     else:
         union = set(inner.tolist())
-        chosen = [{kind} for kind in inner.tolist()] + [union - {kind} for kind in inner.tolist()] + [union]
-    sets = np.zeros((len(chosen), kinds), np.bool_)
-    for row, subset in zip(sets, chosen, strict=True):
+        subsets = [{kind} for kind in inner.tolist()] + [union - {kind} for kind in inner.tolist()] + [union]
+    sets = np.zeros((len(subsets), kinds), np.bool_)
+    for row, subset in zip(sets, subsets, strict=True):
         row[sorted(subset)] = True
     return sets
 
 
-MOST_LEVELS = 64  # maximum number of values of an attribute whose values are counted
-MOST_COUNTS = 4096
+MAX_LEVELS = 64  # maximum number of values of an attribute whose values are counted
+MAX_COUNTS = 4096
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
@@ -53,11 +53,11 @@ def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.fl
         kinds: number of operation types.
     """
     levels = [np.unique(column) for column in attributes.T]
-    counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
-    while sum(map(len, counted)) * kinds > MOST_COUNTS:
-        most = max(range(len(counted)), key=lambda column: len(counted[column]))
-        counted[most] = counted[most][:0]
-    return counted
+    selected = [values if 1 < len(values) <= MAX_LEVELS else values[:0] for values in levels]
+    while sum(map(len, selected)) * kinds > MAX_COUNTS:
+        longest = max(range(len(selected)), key=lambda column: len(selected[column]))
+        selected[longest] = selected[longest][:0]
+    return selected
 
 
 def level_counts(column: Array, kinds: Array, levels: NDArray[np.float32]) -> Array:
@@ -74,7 +74,7 @@ def sums_per_kind(values: Array, kinds: Array) -> Array:
     return np.concatenate([sums.reshape(len(values), -1), means.reshape(len(values), -1)], 1)
 
 
-def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
+def path_length_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
     """Return sum and mean ``(G, 4 K)`` of the lengths of the longest paths to and from a node, by operation type.
 
     Args:
@@ -115,18 +115,18 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
     if (graphs.edges[:, 0] >= graphs.edges[:, 1]).any():
         raise GraphError("an edge leads to an earlier node; give graphs in topological order")
     chunk = max(1, min(20_000, CELLS // operations**3))
-    parts = [
-        np.concatenate(list(_parts(graphs[start : start + chunk], operations)), 1)
+    chunks = [
+        np.concatenate(list(_blocks(graphs[start : start + chunk], operations)), 1)
         for start in range(0, len(graphs), chunk)
     ]
-    return np.concatenate(parts) if parts else np.zeros((0, statistics_count(operations)))
+    return np.concatenate(chunks) if chunks else np.zeros((0, statistics_count(operations)))
 
 
 def statistics_count(operations: int) -> int:
     return operations**3 + operations**2 + 8 * operations + 7
 
 
-def _parts(graphs: Graphs, operations: int) -> Iterator[Array]:
+def _blocks(graphs: Graphs, operations: int) -> Iterator[Array]:
     dense = graphs.dense()
     edges = dense.adjacency.astype(np.float64)
     count, width = dense.ops.shape
@@ -137,41 +137,45 @@ def _parts(graphs: Graphs, operations: int) -> Iterator[Array]:
     yield kinds.sum(1)
     yield np.einsum("gik,gil->gkl", kinds, outgoing).reshape(count, -1)
     yield np.einsum("gik,gil,gim->gkml", incoming, outgoing, kinds, optimize=True).reshape(count, -1)
-    into, out = edges.sum(1), edges.sum(2)
-    yield np.einsum("gi,gik->gk", into, kinds)
-    yield np.einsum("gi,gik->gk", out, kinds)
+    in_degree, out_degree = edges.sum(1), edges.sum(2)
+    yield np.einsum("gi,gik->gk", in_degree, kinds)
+    yield np.einsum("gi,gik->gk", out_degree, kinds)
     yield incoming[rows, last]
     yield outgoing[:, 0]
-    yield np.stack([dense.sizes, into.sum(1), into[rows, last], out[:, 0]], 1)
+    yield np.stack([dense.sizes, in_degree.sum(1), in_degree[rows, last], out_degree[:, 0]], 1)
     yield _paths(edges, kinds, rows, last)
 
 
 def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
     count, width, operations = kinds.shape
-    ways, longest, shortest = np.zeros((count, width)), np.full((count, width), -FAR), np.full((count, width), FAR)
-    met = np.zeros((count, width, operations))
-    most, least = np.full_like(met, -FAR), np.full_like(met, FAR)
-    ways[:, 0], longest[:, 0], shortest[:, 0], most[:, 0], least[:, 0] = 1, 0, 0, 0, 0
+    paths, longest, shortest = np.zeros((count, width)), np.full((count, width), -INF), np.full((count, width), INF)
+    path_sums = np.zeros((count, width, operations))
+    maximum, minimum = np.full_like(path_sums, -INF), np.full_like(path_sums, INF)
+    paths[:, 0], longest[:, 0], shortest[:, 0], maximum[:, 0], minimum[:, 0] = 1, 0, 0, 0, 0
     for node in range(1, width):
         parents = edges[:, :node, node]
-        linked = parents > 0
-        ways[:, node] = (parents * ways[:, :node]).sum(1)
-        met[:, node] = np.einsum("gi,gik->gk", parents, met[:, :node]) + ways[:, node, None] * kinds[:, node]
-        longest[:, node] = np.where(linked, longest[:, :node], -FAR).max(1) + 1
-        shortest[:, node] = np.where(linked, shortest[:, :node], FAR).min(1) + 1
-        most[:, node] = np.where(linked[..., None], most[:, :node], -FAR).max(1) + kinds[:, node]
-        least[:, node] = np.where(linked[..., None], least[:, :node], FAR).min(1) + kinds[:, node]
-    ends = ways[rows, last]
-    linked = ends > 0
+        connected = parents > 0
+        paths[:, node] = (parents * paths[:, :node]).sum(1)
+        path_sums[:, node] = (
+            np.einsum("gi,gik->gk", parents, path_sums[:, :node]) + paths[:, node, None] * kinds[:, node]
+        )
+        longest[:, node] = np.where(connected, longest[:, :node], -INF).max(1) + 1
+        shortest[:, node] = np.where(connected, shortest[:, :node], INF).min(1) + 1
+        maximum[:, node] = np.where(connected[..., None], maximum[:, :node], -INF).max(1) + kinds[:, node]
+        minimum[:, node] = np.where(connected[..., None], minimum[:, :node], INF).min(1) + kinds[:, node]
+    ends = paths[rows, last]
+    connected = ends > 0
     lengths = np.stack([np.log1p(ends), longest[rows, last], shortest[rows, last]], 1)
-    on_paths = np.concatenate([met[rows, last] / np.maximum(ends, 1)[:, None], most[rows, last], least[rows, last]], 1)
+    on_paths = np.concatenate(
+        [path_sums[rows, last] / np.maximum(ends, 1)[:, None], maximum[rows, last], minimum[rows, last]], 1
+    )
     columns = np.concatenate([lengths, on_paths], 1)
-    columns[~linked] = -1.0
+    columns[~connected] = -1.0
     return columns
 
 
-FEW = 8  # maximum number of operation indices for which unseen ones have columns too
-READ = ("attributes", "shapes", "costs", "static")
+FEW_OPERATIONS = 8  # maximum number of operation indices for which unseen ones have columns too
+NODE_FEATURES = ("attributes", "shapes", "costs", "static")
 CHUNK = 5_000  # maximum number of graphs per chunk
 
 
@@ -186,12 +190,12 @@ class Vocabulary:
     levels: tuple[NDArray[np.float32], ...]
     """Counted values of each attribute"""
     widths: tuple[int, ...]
-    """Number of columns of each of :data:`READ`"""
+    """Number of columns of each of :data:`NODE_FEATURES`"""
 
     @classmethod
     def of(cls, graphs: Graphs) -> Vocabulary:
         indices = int(graphs.ops.max()) + 1
-        kinds = np.arange(indices) if indices <= FEW else np.unique(graphs.ops).astype(np.int64)
+        kinds = np.arange(indices) if indices <= FEW_OPERATIONS else np.unique(graphs.ops).astype(np.int64)
         last = np.cumsum(graphs.sizes) - 1
         between = np.ones(len(graphs.ops), np.bool_)
         between[last] = between[last - graphs.sizes + 1] = False
@@ -207,7 +211,7 @@ class Vocabulary:
         return statistics_count(kinds) + 6 * len(self.sets) + kinds * per_kind + costs + static
 
     @property
-    def counted(self) -> range:
+    def count_columns(self) -> range:
         """Indices of columns that count operations by type and attribute value."""
         kinds, counts = len(self.kinds) + 1, sum(map(len, self.levels))
         first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * self.widths[0])
@@ -220,25 +224,26 @@ class Vocabulary:
     def describe(self, graphs: Graphs) -> Array:
         """Return statistics ``(G, F)``."""
         if (graph_widths := _widths(graphs)) != self.widths:
-            had, have = (
-                ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
+            expected, found = (
+                ", ".join(f"{count} {name}" for name, count in zip(NODE_FEATURES, widths, strict=True) if count)
+                or "none"
                 for widths in (self.widths, graph_widths)
             )
             raise GraphError(
-                f"graphs have the features {have}, but the predictor was fitted to graphs with {had}; read them as the"
-                " training graphs"
+                f"graphs have the features {found}, but the predictor was fitted to graphs with {expected}; read them"
+                " as the training graphs"
             )
-        place = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
-        ops = np.where(self.kinds[place] == graphs.ops, place, len(self.kinds)).astype(np.int16)
-        by_kind = replace(graphs, ops=ops)
+        index = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
+        ops = np.where(self.kinds[index] == graphs.ops, index, len(self.kinds)).astype(np.int16)
+        encoded = replace(graphs, ops=ops)
         largest = int(graphs.sizes.max(initial=1))
-        by_size = 2**25 // (largest**2 * max(len(self.sets), 8))
-        chunk = max(1, min(CHUNK, CELLS // (len(self.kinds) + 1) ** 3, by_size))
-        parts = [
-            np.concatenate(list(self._parts(by_kind[start : start + chunk])), 1)
+        limit = 2**25 // (largest**2 * max(len(self.sets), 8))
+        chunk = max(1, min(CHUNK, CELLS // (len(self.kinds) + 1) ** 3, limit))
+        chunks = [
+            np.concatenate(list(self._blocks(encoded[start : start + chunk])), 1)
             for start in range(0, len(graphs), chunk)
         ]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self)))
+        return np.concatenate(chunks) if chunks else np.zeros((0, len(self)))
 
     def to_tensors(self) -> dict[str, Tensor]:
         levels = [torch.from_numpy(values) for values in self.levels]
@@ -255,10 +260,10 @@ class Vocabulary:
         kinds, sets, widths, counts, levels = (
             tensors[name] for name in ("kinds", "sets", "widths", "level_counts", "levels")
         )
-        values = tuple(part.numpy() for part in torch.split(levels, counts.tolist()))
+        values = tuple(chunk.numpy() for chunk in torch.split(levels, counts.tolist()))
         return cls(kinds.numpy(), sets.numpy(), values, tuple(widths.tolist()))
 
-    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+    def _blocks(self, graphs: Graphs) -> Iterator[Array]:
         operations = len(self.kinds) + 1
         yield graph_statistics(graphs, operations)
         dense = graphs.dense()
@@ -266,7 +271,7 @@ class Vocabulary:
         present = np.arange(width) < dense.sizes[:, None]
         kinds = np.eye(operations)[dense.ops] * present[..., None]
         yield subset_statistics(edges, kinds, dense.sizes - 1, self.sets)
-        yield place_statistics(edges, kinds, present)
+        yield path_length_statistics(edges, kinds, present)
         if graphs.attributes is not None:
             attributes = padded(graphs, graphs.attributes, width)
             yield sums_per_kind(attributes, kinds)
@@ -280,7 +285,7 @@ class Vocabulary:
 
 
 def _widths(graphs: Graphs) -> tuple[int, ...]:
-    features = (getattr(graphs, name) for name in READ)
+    features = (getattr(graphs, name) for name in NODE_FEATURES)
     return tuple(0 if values is None else values.shape[1] for values in features)
 
 
@@ -303,39 +308,39 @@ class Description:
         return cls(Vocabulary.of(graphs), graphs.operations, prior)
 
     @property
-    def of_prior(self) -> int:
+    def prior_width(self) -> int:
         """Number of columns of the prior; the first is its prediction."""
         return 0 if self.prior is None else self.prior.width
 
     @property
     def groups(self) -> tuple[range, ...]:
         """Groups of columns for Gaussian processes: features of described operations (if any), all but the prior's."""
-        all_columns = range(self.of_prior, LAST)
+        all_columns = range(self.prior_width, LAST)
         return (
             (all_columns,)
             if self.operations is None
-            else (range(self.of_prior, self.of_prior + len(FEATURES)), all_columns)
+            else (range(self.prior_width, self.prior_width + len(FEATURES)), all_columns)
         )
 
     @property
-    def counted(self) -> slice:
-        first, counted = len(self) - len(self.vocabulary), self.vocabulary.counted
-        return slice(first + counted.start, first + counted.stop)
+    def count_columns(self) -> slice:
+        first, columns = len(self) - len(self.vocabulary), self.vocabulary.count_columns
+        return slice(first + columns.start, first + columns.stop)
 
     def __len__(self) -> int:
-        return self.of_prior + (0 if self.operations is None else len(FEATURES)) + len(self.vocabulary)
+        return self.prior_width + (0 if self.operations is None else len(FEATURES)) + len(self.vocabulary)
 
     def describe(self, graphs: Graphs) -> Array:
         """Return statistics ``(G, F)``."""
-        parts = [self.vocabulary.describe(graphs)]
+        blocks = [self.vocabulary.describe(graphs)]
         if self.operations is not None:
-            features = operation_features(self._described(graphs))
-            parts.insert(0, features)
+            features = operation_features(self._with_descriptions(graphs))
+            blocks.insert(0, features)
             if self.prior is not None:
-                parts.insert(0, self.prior.columns(features))
-        return np.concatenate(parts, 1)
+                blocks.insert(0, self.prior.columns(features))
+        return np.concatenate(blocks, 1)
 
-    def _described(self, graphs: Graphs) -> Graphs:
+    def _with_descriptions(self, graphs: Graphs) -> Graphs:
         """Return graphs with descriptions of operations, from the training graphs if they are missing."""
         assert self.operations is not None
         ops = np.unique(graphs.ops).tolist()

@@ -84,20 +84,20 @@ class StatisticsModel:
         unseen = np.full((len(model.parts), len(targets)), targets.mean())
         folds = np.unique(fold)
         for step, held_out in enumerate(folds.tolist(), 1):
-            in_fold, fewer = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
+            in_fold, fold_members = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
             with suppress(DataError):  # few graphs: those of the other folds may be equal
-                part = cls.of_statistics(
-                    description, statistics[in_fold], targets[in_fold], *fewer, seed + 101 * (held_out + 1)
+                fold_model = cls.of_statistics(
+                    description, statistics[in_fold], targets[in_fold], *fold_members, seed + 101 * (held_out + 1)
                 )
-                unseen[:, ~in_fold] = part.predict_from(statistics[~in_fold])
+                unseen[:, ~in_fold] = fold_model.predict_from(statistics[~in_fold])
             if progress is not None:
                 error = np.mean((unseen.mean(0) - targets) ** 2) / (targets.var() or 1.0)
                 progress(step, len(folds), float(error))
-        counts = statistics[:, description.counted]
+        counts = statistics[:, description.count_columns]
         if not (processes and trees and counts.shape[1]):
             return model, unseen
-        additive, left_out = Additive.fit(counts, targets, scale)
-        return replace(model, additive=additive), np.concatenate([unseen, left_out[None]])
+        additive, leave_one_out = Additive.fit(counts, targets, scale)
+        return replace(model, additive=additive), np.concatenate([unseen, leave_one_out[None]])
 
     @classmethod
     def of_statistics(
@@ -116,21 +116,21 @@ class StatisticsModel:
             mean -= deviation * slope * float(statistics[:, 0].mean())
             standard_targets = standard_targets - slope * expected
         stream = np.random.default_rng([seed, 2])
-        chosen = [_columns(description, statistics.shape[1], varying, i, processes, stream) for i in range(processes)]
+        subsets = [_columns(description, statistics.shape[1], varying, i, processes, stream) for i in range(processes)]
         unit = float(standard_targets.std()) or 1.0
-        smooth = tuple(
-            GaussianProcess.fit(statistics[:, c], standard_targets / unit, seed + i) for i, c in enumerate(chosen)
+        fitted = tuple(
+            GaussianProcess.fit(statistics[:, c], standard_targets / unit, seed + i) for i, c in enumerate(subsets)
         )
         boosted = tuple(BoostedTrees.fit(statistics, standard_targets / unit, seed + i) for i in range(trees))
-        columns = tuple(torch.from_numpy(c) for c in chosen)
-        return cls(smooth, columns, boosted, description, mean, deviation * unit, slope / unit)
+        columns = tuple(torch.from_numpy(c) for c in subsets)
+        return cls(fitted, columns, boosted, description, mean, deviation * unit, slope / unit)
 
     @property
     def parts(self) -> tuple[str, ...]:
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
         fitted = {"trees": bool(self.trees), "additive": self.additive is not None}
         groups = (names[group] for group in sorted({*self._groups}))
-        return (*groups, *(name for name, present in fitted.items() if present))
+        return (*groups, *(name for name, included in fitted.items() if included))
 
     @property
     def _groups(self) -> list[int]:
@@ -139,10 +139,10 @@ class StatisticsModel:
     def predict(self, graphs: Graphs) -> Array:
         """Return predicted scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
         chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
-        return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
+        return np.concatenate([self.predict_from(self.description.describe(chunk)) for chunk in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        smooth = [row for sums in self._sums for row in sums(statistics)]
+        smooth = [row for sums in self._kernel_sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:
             boosted = [self._forest.predict(statistics)]
@@ -152,17 +152,17 @@ class StatisticsModel:
         rows = self.mean + self.deviation * (rows + (self.slope * statistics[:, 0] if self.slope else 0.0))
         if self.additive is None:
             return rows
-        return np.concatenate([rows, self.additive.predict(statistics[:, self.description.counted])[None]])
+        return np.concatenate([rows, self.additive.predict(statistics[:, self.description.count_columns])[None]])
 
     @cached_property
     def _forest(self) -> Forest:
         return Forest(self.trees)
 
     @cached_property
-    def _sums(self) -> list[KernelSums]:
+    def _kernel_sums(self) -> list[KernelSums]:
         pairs = zip(self.processes, self.columns, strict=True)
-        joined = (zip(*group, strict=True) for _, group in groupby(pairs, key=lambda pair: pair[0].points.shape))
-        return [KernelSums.of(processes, columns) for processes, columns in joined]
+        groups = (zip(*group, strict=True) for _, group in groupby(pairs, key=lambda pair: pair[0].points.shape))
+        return [KernelSums.of(processes, columns) for processes, columns in groups]
 
     def to_tensors(self) -> dict[str, Tensor]:
         numbers = torch.tensor([self.mean, self.deviation, self.slope], dtype=torch.float64)
@@ -170,20 +170,20 @@ class StatisticsModel:
         if self.additive is not None:
             named |= {f"additive.{name}": tensor for name, tensor in tensors_of(self.additive).items()}
         for i, (process, columns) in enumerate(zip(self.processes, self.columns, strict=True)):
-            parts = {"columns": columns, **tensors_of(process)}
-            named |= {f"process.{i}.{name}": part for name, part in parts.items()}
+            state = {"columns": columns, **tensors_of(process)}
+            named |= {f"process.{i}.{name}": tensor for name, tensor in state.items()}
         return named | {f"trees.{i}": trees.to_tensor() for i, trees in enumerate(self.trees)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        parts = [below(f"process.{i}.", tensors) for i in range(processes)]
-        columns = tuple(part.pop("columns") for part in parts)
-        smooth = tuple(GaussianProcess(**part) for part in parts)
+        states = [below(f"process.{i}.", tensors) for i in range(processes)]
+        columns = tuple(state.pop("columns") for state in states)
+        fitted = tuple(GaussianProcess(**state) for state in states)
         boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(trees))
         sums = below("additive.", tensors)
         mean, deviation, slope = tensors["numbers"].tolist()
         description = Description.from_tensors(tensors)
-        return cls(smooth, columns, boosted, description, mean, deviation, slope, Additive(**sums) if sums else None)
+        return cls(fitted, columns, boosted, description, mean, deviation, slope, Additive(**sums) if sums else None)
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
@@ -199,8 +199,8 @@ def _columns(
     stream: np.random.Generator,
 ) -> NDArray[np.int64]:
     group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
-    always = (varying < description.of_prior) | (varying >= columns - description.vocabulary.static)
-    drawn = varying[(varying >= group.start) & (varying < group.stop) & ~always]
-    size = max(1, round(COLUMNS * len(drawn))) if processes > 1 else len(drawn)
-    chosen = np.union1d(varying[always], stream.permutation(drawn)[:size])
-    return chosen if len(chosen) else varying
+    always = (varying < description.prior_width) | (varying >= columns - description.vocabulary.static)
+    candidates = varying[(varying >= group.start) & (varying < group.stop) & ~always]
+    size = max(1, round(COLUMNS * len(candidates))) if processes > 1 else len(candidates)
+    selected = np.union1d(varying[always], stream.permutation(candidates)[:size])
+    return selected if len(selected) else varying

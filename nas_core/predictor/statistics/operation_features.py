@@ -60,7 +60,7 @@ def _weights(operation: Operation) -> float:
 
 
 @dataclass(frozen=True)
-class Ways:
+class Paths:
     """Paths through padded graphs in topological order, in which only the first node has no parent."""
 
     edges: NDArray[np.bool_]
@@ -71,52 +71,52 @@ class Ways:
     def parents(self) -> Iterator[tuple[int, Array, NDArray[np.bool_]]]:
         """Yield each node n but the first, a mask of its parents ``(G, n)``, and whether it has any ``(G,)``."""
         for node in range(1, self.edges.shape[1]):
-            linked = self.edges[:, :node, node]
-            yield node, linked.astype(np.float64), np.asarray(linked.any(1))
+            mask = self.edges[:, :node, node]
+            yield node, mask.astype(np.float64), np.asarray(mask.any(1))
 
     def at_last(self, values: NDArray[Any]) -> Array:
         return values[np.arange(len(values)), self.last].astype(np.float64)
 
     def count(self, allowed: NDArray[np.bool_]) -> Array:
         """Return the number of paths ``(G,)`` from the first to the last node over allowed nodes ``(G, N)``."""
-        ways = np.zeros(allowed.shape)
-        ways[:, 0] = 1.0
+        counts = np.zeros(allowed.shape)
+        counts[:, 0] = 1.0
         for node, parents, _ in self.parents():
-            ways[:, node] = (parents * ways[:, :node]).sum(1) * allowed[:, node]
-        return self.at_last(ways)
+            counts[:, node] = (parents * counts[:, :node]).sum(1) * allowed[:, node]
+        return self.at_last(counts)
 
-    def of_last(self, values: Array) -> Array:
+    def mean_before_last(self, values: Array) -> Array:
         """Return the mean of values of nodes ``(G, N, ...)`` over the parents of the last node."""
-        into = self.at_last(self.edges.transpose(0, 2, 1))
-        return np.asarray(np.einsum("gn,gn...->g...", into, values) / np.maximum(into.sum(1), 1)[:, None])
+        weights = self.at_last(self.edges.transpose(0, 2, 1))
+        return np.asarray(np.einsum("gn,gn...->g...", weights, values) / np.maximum(weights.sum(1), 1)[:, None])
 
 
 @dataclass(frozen=True)
-class Along:
+class PathSums:
     """Mean, largest and smallest sum ``(G, N, Q)`` of Q quantities along the paths from the first node to each node."""
 
     mean: Array
     """Mean over all paths"""
-    most: Array
-    least: Array
+    maximum: Array
+    minimum: Array
     walk: Array
     """Mean over random walks from a node to its parents"""
 
     @classmethod
-    def of(cls, ways: Ways, values: Array) -> Along:
-        mean, most, least, walk = (values.copy() for _ in range(4))
-        number = np.zeros(values.shape[:2])
-        number[:, 0] = 1.0
-        for node, parents, has_parents in ways.parents():
+    def of(cls, paths: Paths, values: Array) -> PathSums:
+        mean, maximum, minimum, walk = (values.copy() for _ in range(4))
+        counts = np.zeros(values.shape[:2])
+        counts[:, 0] = 1.0
+        for node, parents, has_parents in paths.parents():
             shares = parents / np.maximum(parents.sum(1), 1)[:, None]
-            number[:, node] = (parents * number[:, :node]).sum(1)
-            weights = parents * number[:, :node] / np.maximum(number[:, node], 1)[:, None]
-            linked, reached = parents[..., None] > 0, has_parents[:, None]
+            counts[:, node] = (parents * counts[:, :node]).sum(1)
+            weights = parents * counts[:, :node] / np.maximum(counts[:, node], 1)[:, None]
+            mask, reached = parents[..., None] > 0, has_parents[:, None]
             mean[:, node] += np.einsum("gi,giq->gq", weights, mean[:, :node])
             walk[:, node] += np.einsum("gi,giq->gq", shares, walk[:, :node])
-            most[:, node] += np.where(reached, np.where(linked, most[:, :node], -np.inf).max(1), 0)
-            least[:, node] += np.where(reached, np.where(linked, least[:, :node], np.inf).min(1), 0)
-        return cls(mean, most, least, walk)
+            maximum[:, node] += np.where(reached, np.where(mask, maximum[:, :node], -np.inf).max(1), 0)
+            minimum[:, node] += np.where(reached, np.where(mask, minimum[:, :node], np.inf).min(1), 0)
+        return cls(mean, maximum, minimum, walk)
 
 
 def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets: NDArray[np.bool_]) -> Array:
@@ -133,29 +133,29 @@ def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets:
     """
     count, width, _ = kinds.shape
     rows, members = np.arange(count), sets.T.astype(np.float64)
-    among = kinds @ members  # (G, N, S) 1 where a node is of the set
-    allowed = among > 0
+    membership = kinds @ members  # (G, N, S) 1 where a node is of the set
+    allowed = membership > 0
     allowed[rows, last] = True
-    longest, shortest = np.full(among.shape, -1e9), np.full(among.shape, 1e9)
+    longest, shortest = np.full(membership.shape, -1e9), np.full(membership.shape, 1e9)
     longest[:, 0] = shortest[:, 0] = 0.0
     for node in range(1, width):
         for parent in range(node):
-            linked = (edges[:, parent, node] > 0)[:, None] & allowed[:, node]
-            if linked.any():
-                np.maximum(longest[:, node], longest[:, parent] + 1, out=longest[:, node], where=linked)
-                np.minimum(shortest[:, node], shortest[:, parent] + 1, out=shortest[:, node], where=linked)
+            mask = (edges[:, parent, node] > 0)[:, None] & allowed[:, node]
+            if mask.any():
+                np.maximum(longest[:, node], longest[:, parent] + 1, out=longest[:, node], where=mask)
+                np.minimum(shortest[:, node], shortest[:, parent] + 1, out=shortest[:, node], where=mask)
     ends = longest[rows, last]
     reached = ends > 0
-    into, out = edges.sum(1)[:, :, None] * among, edges.sum(2)[:, :, None] * among
-    size = np.maximum(among.sum(1), 1)
+    in_degree, out_degree = edges.sum(1)[:, :, None] * membership, edges.sum(2)[:, :, None] * membership
+    size = np.maximum(membership.sum(1), 1)
     return np.concatenate(
         [
             np.where(reached, ends, 0.0),
             np.where(reached, 1 / np.maximum(shortest[rows, last], 1), 0.0),
-            np.einsum("gn,gns->gs", edges[:, 0], among),
-            np.einsum("gn,gns->gs", edges[rows, :, last], among),
-            into.sum(1) / size,
-            out.sum(1) / size,
+            np.einsum("gn,gns->gs", edges[:, 0], membership),
+            np.einsum("gn,gns->gs", edges[rows, :, last], membership),
+            in_degree.sum(1) / size,
+            out_degree.sum(1) / size,
         ],
         1,
     )
@@ -171,9 +171,9 @@ _BY = ("longest way by", "shortest way by", "starts with", "ends with", "edges i
 _SHARES = ("ways without spatial", "ways without convolutions", "ways without pooling")
 _ENDS = ("ends after spatial", "ends after convolutions", "ends at pooling", "ends at spatial", "ends at convolutions")
 COSTS = ("log FLOPs", "log parameters", "log activations")
-_ALONG = ("sum of", "mean of", "most", "least", "walks' mean of", "ends' most", "ends' least")
+_SUMS = ("sum of", "mean of", "most", "least", "walks' mean of", "ends' most", "ends' least")
 FEATURES = (
-    *(f"{how} {quantity}" for how in _ALONG for quantity in QUANTITIES),
+    *(f"{how} {quantity}" for how in _SUMS for quantity in QUANTITIES),
     "log ways", "operations", "connected", *_SHARES, *_ENDS, *(f"{how} {name}" for how in _BY for name in SETS), *COSTS,
 )  # fmt: skip
 _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("receptive field")]
@@ -192,64 +192,71 @@ def operation_features(graphs: Graphs) -> Array:
     for rows, add_ends in ((np.flatnonzero(~without_ends), False), (np.flatnonzero(without_ends), True)):
         chunk = max(1, CHUNK // int(graphs.sizes[rows].max(initial=1)))
         for start in range(0, len(rows), chunk):
-            chosen = rows[start : start + chunk]
-            part, first = graphs.take(chosen), len(graphs.operations)
-            features[chosen] = _features(with_ends(part, first, first + 1) if add_ends else part)
+            indices = rows[start : start + chunk]
+            chunk_graphs, first = graphs.take(indices), len(graphs.operations)
+            features[indices] = _features(with_ends(chunk_graphs, first, first + 1) if add_ends else chunk_graphs)
     return features
 
 
 def _features(graphs: Graphs) -> Array:
     assert graphs.operations is not None
     dense = graphs.dense()
-    ways, present = Ways(dense.adjacency, dense.sizes - 1), np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
+    paths, present = Paths(dense.adjacency, dense.sizes - 1), np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
     quantities = np.array([_quantities(operation) for operation in graphs.operations])
     classes = np.zeros((len(graphs.operations), len(CLASSES)))
     for row, operation in zip(classes, graphs.operations, strict=True):
         if operation.kind != "none":
             row[_class(operation)] = 1.0
-    sets = np.array([[place in members for place in range(len(CLASSES))] for members in SETS.values()])
+    sets = np.array([[index in members for index in range(len(CLASSES))] for members in SETS.values()])
     values, kinds = (table[dense.ops] * present[..., None] for table in (quantities, classes))
-    subsets = subset_statistics(dense.adjacency.astype(np.float64), kinds, ways.last, sets)
-    features = np.concatenate([*_along(ways, values), *_shares(ways, values), subsets, _costs(ways, values)], 1)
+    subsets = subset_statistics(dense.adjacency.astype(np.float64), kinds, paths.last, sets)
+    features = np.concatenate(
+        [*_path_sums(paths, values), *_path_shares(paths, values), subsets, _costs(paths, values)], 1
+    )
     features[:, _REACHES] = np.log1p(features[:, _REACHES])  # of one order in cells and in whole networks
     return features
 
 
-def _along(ways: Ways, values: Array) -> Iterator[Array]:
-    number = ways.count(np.ones(values.shape[:2], np.bool_))
-    reached, along = number > 0, Along.of(ways, values)
+def _path_sums(paths: Paths, values: Array) -> Iterator[Array]:
+    number = paths.count(np.ones(values.shape[:2], np.bool_))
+    reached, path_sums = number > 0, PathSums.of(paths, values)
     yield values.sum(1)
-    yield from (np.where(reached[:, None], ways.at_last(sums), 0) for sums in (along.mean, along.most, along.least))
-    yield ways.at_last(along.walk)
-    yield from (ways.of_last(sums) for sums in (along.most, along.least))
+    yield from (
+        np.where(reached[:, None], paths.at_last(sums), 0)
+        for sums in (path_sums.mean, path_sums.maximum, path_sums.minimum)
+    )
+    yield paths.at_last(path_sums.walk)
+    yield from (paths.mean_before_last(sums) for sums in (path_sums.maximum, path_sums.minimum))
     yield np.stack([np.log1p(number), (values.sum(-1) > 0).sum(1), reached], 1)
 
 
-def _shares(ways: Ways, values: Array) -> Iterator[Array]:
-    number = np.maximum(ways.count(np.ones(values.shape[:2], np.bool_)), 1)
+def _path_shares(paths: Paths, values: Array) -> Iterator[Array]:
+    number = np.maximum(paths.count(np.ones(values.shape[:2], np.bool_)), 1)
     convolution, spatial, pooling = (
         values[..., QUANTITIES.index(q)] > 0 for q in ("convolutions", "spatial", "pooling")
     )
-    yield np.stack([ways.count(~which) / number for which in (spatial, convolution, pooling)], 1)
-    most = Along.of(ways, np.stack([spatial, convolution], 2).astype(np.float64)).most > 0
-    yield ways.of_last(np.concatenate([most, np.stack([pooling, spatial, convolution], 2)], 2).astype(np.float64))
+    yield np.stack([paths.count(~mask) / number for mask in (spatial, convolution, pooling)], 1)
+    contains = PathSums.of(paths, np.stack([spatial, convolution], 2).astype(np.float64)).maximum > 0
+    yield paths.mean_before_last(
+        np.concatenate([contains, np.stack([pooling, spatial, convolution], 2)], 2).astype(np.float64)
+    )
 
 
-def _costs(ways: Ways, values: Array) -> Array:
+def _costs(paths: Paths, values: Array) -> Array:
     # a node has the maximum channels and the minimum resolution of its parents
     channels, edge = np.ones(values.shape[:2]), np.ones(values.shape[:2])
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")
     )
     channels_in = channels.copy()
-    for node, parents, has_parents in ways.parents():
-        linked = parents > 0
-        channels_in[:, node] = np.where(has_parents, np.where(linked, channels[:, :node], 0).max(1), 1)
+    for node, parents, has_parents in paths.parents():
+        mask = parents > 0
+        channels_in[:, node] = np.where(has_parents, np.where(mask, channels[:, :node], 0).max(1), 1)
         channels[:, node] = channels_in[:, node] * 2 ** doublings[:, node]
-        finest = np.where(linked, edge[:, :node], np.inf).min(1)
+        finest = np.where(mask, edge[:, :node], np.inf).min(1)
         edge[:, node] = np.where(has_parents, finest, 1) / 2 ** halvings[:, node]
-    several = np.maximum(layers, 1)
-    squares = (channels_in * channels + (several - 1) * channels**2) / several
+    repeats = np.maximum(layers, 1)
+    squares = (channels_in * channels + (repeats - 1) * channels**2) / repeats
     area = edge**2
     costs = [(weights * squares * area).sum(1), (weights * squares).sum(1), (layers * channels * area).sum(1)]
     return np.log(np.stack(costs, 1) + 0.5)

@@ -22,17 +22,17 @@ from nas_core.predictor.targets import TargetScale
 Array = NDArray[np.float64]
 CLIP = 5.0  # maximum absolute value of standardised statistics
 # factor for exp(-d² / 2) as a power of 2; torch's exp2 is faster than exp on most processors
-HALVES = -0.5 / math.log(2)
+LOG2_FACTOR = -0.5 / math.log(2)
 ROWS, POINTS = 2048, 256  # graphs and training points of a kernel block
 
 
-def tensors_of(part: Any) -> dict[str, Tensor]:
-    return {field.name: getattr(part, field.name) for field in fields(part)}
+def tensors_of(model: Any) -> dict[str, Tensor]:
+    return {field.name: getattr(model, field.name) for field in fields(model)}
 
 
 STEPS, RATE = 150, 0.05
-LARGEST = 600  # maximum number of training graphs for the fit of length scales
-MOST = 5000  # maximum number of training graphs for predictions; of more, a random subset
+MAX_FIT_GRAPHS = 600  # maximum number of training graphs for the fit of length scales
+MAX_POINTS = 5000  # maximum number of training graphs for predictions; of more, a random subset
 PRIOR = 4.0  # precision of the normal prior on logarithms of length scales
 NOISE = 1e-6
 
@@ -53,7 +53,7 @@ class GaussianProcess:
     variances: Tensor
     """``(3,)`` variances of the squared exponential part, of the linear part, and of the noise"""
     points: Tensor
-    """``(G, F)`` scaled training statistics, at most :data:`MOST` graphs"""
+    """``(G, F)`` scaled training statistics, at most :data:`MAX_POINTS` graphs"""
     weights: Tensor
     """``(G,)`` weights of the training points"""
 
@@ -71,10 +71,10 @@ class GaussianProcess:
         deviation = torch.where(varies, deviation, torch.inf)
         standard = ((values - mean) / deviation).clamp(-CLIP, CLIP)
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))
-        chosen = order[:LARGEST]
-        rates, variances = _likeliest(standard[chosen], standard_targets[chosen], int(varies.sum()))
-        if len(order) > MOST:
-            standard, standard_targets = standard[order[:MOST]], standard_targets[order[:MOST]]
+        subset = order[:MAX_FIT_GRAPHS]
+        rates, variances = _fit_kernel(standard[subset], standard_targets[subset], int(varies.sum()))
+        if len(order) > MAX_POINTS:
+            standard, standard_targets = standard[order[:MAX_POINTS]], standard_targets[order[:MAX_POINTS]]
         # Rows, as a file restores them: products of columns differ in the last bit on some processors.
         points = (standard * rates).contiguous()
         kernel = _kernel(points, variances)
@@ -89,29 +89,29 @@ class GaussianProcess:
 
 def _kernel(points: Tensor, variances: Tensor) -> Tensor:
     inner = points @ points.T
-    kernel = _near(points, inner).mul_(variances[0]).add_(inner.mul_(variances[1]))
+    kernel = _rbf(points, inner).mul_(variances[0]).add_(inner.mul_(variances[1]))
     kernel.diagonal().add_(variances[2])
     return kernel
 
 
-def _near(points: Tensor, inner: Tensor) -> Tensor:
+def _rbf(points: Tensor, inner: Tensor) -> Tensor:
     lengths = points.square().sum(1)
     distances = (lengths[:, None] + lengths).sub_(inner, alpha=2).clamp_(min=0)
-    return distances.mul_(HALVES).exp2_()
+    return distances.mul_(LOG2_FACTOR).exp2_()
 
 
 @torch.no_grad()
-def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, Tensor]:
+def _fit_kernel(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, Tensor]:
     """Return maximum-likelihood rates ``(F,)`` and variances ``(3,)``, by Adam."""
-    start = -0.5 * math.log(varying)
+    init = -0.5 * math.log(varying)
     first = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64).log()
-    logarithms = torch.cat([torch.full((points.shape[1],), start, dtype=torch.float64), first])
+    logarithms = torch.cat([torch.full((points.shape[1],), init, dtype=torch.float64), first])
     optimizer = torch.optim.Adam([logarithms], lr=RATE)
     # On matrices this small, several threads make a step 4 to 15 times as slow on a busy machine.
     with pinned_threads(1):
         for _ in range(STEPS):
             logarithms.grad = _gradient(points, targets, logarithms.exp())
-            logarithms.grad[:-3] += PRIOR * (logarithms[:-3] - start)
+            logarithms.grad[:-3] += PRIOR * (logarithms[:-3] - init)
             optimizer.step()
     variances = logarithms[-3:].exp()
     variances[2] += NOISE
@@ -120,23 +120,23 @@ def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, T
 
 def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
     """Return derivatives ``(F + 3,)`` of the negative log likelihood (Rasmussen and Williams, equation 5.9)."""
-    rates, (smooth, linear, noise) = values[:-3], values[-3:]
+    rates, (rbf, linear, noise) = values[:-3], values[-3:]
     scaled = points * rates
     inner = scaled @ scaled.T
-    near = _near(scaled, inner)
-    kernel = near * smooth + inner * linear
+    rbf_kernel = _rbf(scaled, inner)
+    kernel = rbf_kernel * rbf + inner * linear
     kernel.diagonal().add_(noise + NOISE)
     factor = torch.linalg.cholesky(kernel)
     weights = torch.cholesky_solve(targets[:, None], factor)
-    by_kernel = torch.cholesky_inverse(factor).mT.sub_(weights @ weights.T).mul_(0.5)
-    of_linear = linear * (by_kernel * inner).sum()
-    of_noise = noise * by_kernel.diagonal().sum()
-    near *= by_kernel
-    of_smooth = smooth * near.sum()
-    near *= smooth
-    pairs = by_kernel.mul_(linear).add_(near)
-    of_rates = 2 * (scaled * (pairs @ scaled)).sum(0) - 2 * near.sum(1) @ scaled.square()
-    return torch.cat([of_rates, torch.stack([of_smooth, of_linear, of_noise])])
+    grad_kernel = torch.cholesky_inverse(factor).mT.sub_(weights @ weights.T).mul_(0.5)
+    grad_linear = linear * (grad_kernel * inner).sum()
+    grad_noise = noise * grad_kernel.diagonal().sum()
+    rbf_kernel *= grad_kernel
+    grad_rbf = rbf * rbf_kernel.sum()
+    rbf_kernel *= rbf
+    pairs = grad_kernel.mul_(linear).add_(rbf_kernel)
+    grad_rates = 2 * (scaled * (pairs @ scaled)).sum(0) - 2 * rbf_kernel.sum(1) @ scaled.square()
+    return torch.cat([grad_rates, torch.stack([grad_rbf, grad_linear, grad_noise])])
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class KernelSums:
     def of(cls, processes: Sequence[GaussianProcess], columns: Sequence[Tensor]) -> KernelSums:
         """Join Gaussian processes of equal shapes, each with the indices ``(F,)`` of the statistics that it uses."""
         points = torch.stack([process.points for process in processes]).mT
-        ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * HALVES
+        ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * LOG2_FACTOR
         variances = torch.stack([process.variances for process in processes])
         weights = torch.stack([process.weights for process in processes])[..., None]
         return cls(
@@ -171,7 +171,7 @@ class KernelSums:
             torch.cat([process.mean for process in processes]),
             1 / torch.cat([process.deviation for process in processes]),
             torch.cat([process.rates for process in processes]),
-            torch.cat([points * (-2 * HALVES), ones, lengths], 1).float().contiguous(),
+            torch.cat([points * (-2 * LOG2_FACTOR), ones, lengths], 1).float().contiguous(),
             (variances[:, 0, None, None] * weights).float(),
             (variances[:, 1, None, None] * (points @ weights)).float(),
         )
@@ -186,7 +186,7 @@ class KernelSums:
     def _means(self, statistics: Tensor) -> Tensor:
         values = statistics[:, self.columns].sub_(self.mean).mul_(self.factor).clamp_(-CLIP, CLIP).mul_(self.rates)
         scaled = values.view(len(values), len(self.points), -1).transpose(0, 1).float()
-        lengths = scaled.square().sum(-1, keepdim=True) * HALVES
+        lengths = scaled.square().sum(-1, keepdim=True) * LOG2_FACTOR
         inputs = torch.cat([scaled, lengths, torch.ones_like(lengths)], -1)
         if inputs.shape[1] * self.points.shape[-1] <= ROWS * POINTS:  # few graphs: all processes at once
             return (torch.bmm(inputs, self.points).exp2_() @ self.weights + scaled @ self.slopes)[..., 0]
@@ -196,8 +196,8 @@ class KernelSums:
         count = self.points.shape[-1]
         total = torch.zeros(len(inputs), 1)
         for start in range(0, count, POINTS):
-            part = slice(start, start + POINTS)
-            total.addmm_((inputs @ self.points[process, :, part]).exp2_(), self.weights[process, part])
+            block = slice(start, start + POINTS)
+            total.addmm_((inputs @ self.points[process, :, block]).exp2_(), self.weights[process, block])
         return total[:, 0]
 
 
@@ -284,7 +284,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 PENALTIES = np.logspace(-6, 4, 41)  # ridge penalties, relative to the mean square of the columns
 SHARPNESS = 0.25  # exponent of the errors in the weights of candidate regressions, per graph
 # Chosen on latencies of 10 and 50 graphs on four devices of NAS-Bench-201 and seven of FBNet.
-LEAST = 1 / 3  # minimum prediction for positive targets, as a fraction of the smallest target
+MIN_FRACTION = 1 / 3  # minimum prediction for positive targets, as a fraction of the smallest target
 
 
 @dataclass(frozen=True)
@@ -312,19 +312,21 @@ class Additive:
         """
         targets = scale.restore(learned)
         positive = bool(targets.min() > 0)
-        least = LEAST * float(targets.min()) if positive else -np.inf
+        minimum = MIN_FRACTION * float(targets.min()) if positive else -np.inf
         units = targets if positive else np.ones(len(targets))
         candidates = [
-            _within(counts, columns, targets, squares)
+            _fit_columns(counts, columns, targets, squares)
             for columns in _columns(counts.shape[1], first)
             for squares in [np.ones(len(targets))] + ([targets**-2.0] if positive else [])
         ]
-        errors = np.array([np.mean(np.abs(left_out - targets) / units) for _, _, left_out in candidates])
+        errors = np.array([np.mean(np.abs(leave_one_out - targets) / units) for _, _, leave_one_out in candidates])
         shares = _shares(errors, SHARPNESS * len(np.unique(counts, axis=0)))
-        weights, offset, left_out = (sum(s * c[i] for s, c in zip(shares, candidates, strict=True)) for i in range(3))
-        constant, lowest = (torch.tensor(float(value), dtype=torch.float64) for value in (offset, least))
+        weights, offset, leave_one_out = (
+            sum(s * c[i] for s, c in zip(shares, candidates, strict=True)) for i in range(3)
+        )
+        constant, bound = (torch.tensor(float(value), dtype=torch.float64) for value in (offset, minimum))
         points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
-        return cls(torch.from_numpy(weights), constant, lowest, points), scale.learn(np.maximum(left_out, least))
+        return cls(torch.from_numpy(weights), constant, bound, points), scale.learn(np.maximum(leave_one_out, minimum))
 
     def predict(self, counts: Array) -> Array:
         """Return predicted scaled targets ``(B,)`` from counts ``(B, F)``."""
@@ -333,8 +335,8 @@ class Additive:
 
 
 def _columns(count: int, first: int) -> list[slice]:
-    whole = slice(0, count)
-    return [whole, slice(0, first), slice(first, count)] if 0 < first < count else [whole]
+    all_columns = slice(0, count)
+    return [all_columns, slice(0, first), slice(first, count)] if 0 < first < count else [all_columns]
 
 
 def _shares(errors: Array, exponent: float) -> Array:
@@ -343,11 +345,11 @@ def _shares(errors: Array, exponent: float) -> Array:
     return np.asarray(shares / shares.sum())
 
 
-def _within(counts: Array, columns: slice, targets: Array, squares: Array) -> tuple[Array, float, Array]:
-    weights, offset, left_out = mean_ridge(counts[:, columns], targets, squares)
-    whole = np.zeros(counts.shape[1])
-    whole[columns] = weights
-    return whole, offset, left_out
+def _fit_columns(counts: Array, columns: slice, targets: Array, squares: Array) -> tuple[Array, float, Array]:
+    weights, offset, leave_one_out = mean_ridge(counts[:, columns], targets, squares)
+    expanded = np.zeros(counts.shape[1])
+    expanded[columns] = weights
+    return expanded, offset, leave_one_out
 
 
 def mean_ridge(inputs: Array, targets: Array, squares: Array | None = None) -> tuple[Array, float, Array]:
@@ -359,11 +361,11 @@ def mean_ridge(inputs: Array, targets: Array, squares: Array | None = None) -> t
     Returns:
         Weights ``(F,)``, offset and leave-one-out predictions ``(G,)``.
     """
-    weights, offsets, left_out, errors = ridge_path(
+    weights, offsets, leave_one_out, errors = ridge_path(
         inputs, targets, np.ones(len(targets)) if squares is None else squares
     )
     shares = _shares(errors, len(np.unique(inputs, axis=0)) / 2)
-    return shares @ weights, float(shares @ offsets), shares @ left_out
+    return shares @ weights, float(shares @ offsets), shares @ leave_one_out
 
 
 def ridge_path(counts: Array, targets: Array, squares: Array) -> tuple[Array, Array, Array, Array]:
@@ -379,12 +381,12 @@ def ridge_path(counts: Array, targets: Array, squares: Array) -> tuple[Array, Ar
     inverse = inverse.reshape(-1)
     sums = np.bincount(inverse, squares)
     means, share = np.bincount(inverse, squares * targets) / sums, sums / sums.sum()
-    middle, centre, roots = share @ distinct, float(share @ means), np.sqrt(share)
-    basis, singular, rows = np.linalg.svd((distinct - middle) * roots[:, None], full_matrices=False)
-    centred, penalties = (means - centre) * roots, PENALTIES * (float((singular**2).sum()) / counts.shape[1] or 1.0)
-    inner, shrinkage = basis.T @ centred, singular**2 / (singular**2 + penalties[:, None])
-    free = np.maximum(1 - shrinkage @ (basis**2).T - share, 1e-9)
-    residuals = (centred - (shrinkage * inner) @ basis.T) / free
-    weights = (singular / (singular**2 + penalties[:, None]) * inner) @ rows
-    left_out = (means - residuals / roots)[:, inverse]
-    return weights, centre - weights @ middle, left_out, (residuals**2).sum(1)
+    center, mean, roots = share @ distinct, float(share @ means), np.sqrt(share)
+    left, singular, right = np.linalg.svd((distinct - center) * roots[:, None], full_matrices=False)
+    centered, penalties = (means - mean) * roots, PENALTIES * (float((singular**2).sum()) / counts.shape[1] or 1.0)
+    inner, shrinkage = left.T @ centered, singular**2 / (singular**2 + penalties[:, None])
+    free = np.maximum(1 - shrinkage @ (left**2).T - share, 1e-9)
+    residuals = (centered - (shrinkage * inner) @ left.T) / free
+    weights = (singular / (singular**2 + penalties[:, None]) * inner) @ right
+    leave_one_out = (means - residuals / roots)[:, inverse]
+    return weights, mean - weights @ center, leave_one_out, (residuals**2).sum(1)

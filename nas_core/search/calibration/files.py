@@ -122,8 +122,8 @@ def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
         raise DataError(f"{line} has no {metric}, only {', '.join(map(str, results))}; choose one with --metric")
     value = results.get(metric)
     if value is None:
-        why = f"; its training failed ({record['error']})" if record.get("error") else ""
-        raise DataError(f"{line} has no {metric} yet{why}; add the result, or remove the line")
+        failure = f"; its training failed ({record['error']})" if record.get("error") else ""
+        raise DataError(f"{line} has no {metric} yet{failure}; add the result, or remove the line")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise DataError(f"{line} has {metric} {str(value)[:40]!r}; expected a number")
     return float(value)

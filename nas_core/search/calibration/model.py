@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.search.calibration.parts import FEWEST, PARTS, Learned
+from nas_core.search.calibration.parts import MIN_NETWORKS, PARTS, Learned
 from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
 from nas_core.space import Architecture, SearchSpace
@@ -73,7 +73,7 @@ class Calibration:
         ConfigError: ``larger`` is None and the name of the metric is unknown.
     """
 
-    fewest: ClassVar[int] = FEWEST
+    min_networks: ClassVar[int] = MIN_NETWORKS
     space: SearchSpace
     metric: str
     larger: bool | None = None
@@ -126,10 +126,10 @@ class Calibration:
 
     @staticmethod
     def require_enough(networks: int) -> None:
-        if networks < FEWEST:
+        if networks < MIN_NETWORKS:
             raise DataError(
-                f"got {networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better"
-                " 5 to 15; train more"
+                f"got {networks} trained network{'s' * (networks != 1)}; a calibration needs at least {MIN_NETWORKS},"
+                " better 5 to 15; train more"
             )
 
     @property
@@ -173,23 +173,23 @@ class Calibration:
             ConfigError: the calibration was fitted to fewer than 4 networks.
         """
         count = len(self.trained)
-        if self.learned is None or count <= FEWEST:
+        if self.learned is None or count <= MIN_NETWORKS:
             raise ConfigError(
-                f"the calibration was fitted to {count} networks; its errors need at least {FEWEST + 1}: train more"
-                " networks"
+                f"the calibration was fitted to {count} networks; its errors need at least {MIN_NETWORKS + 1}:"
+                " train more networks"
             )
         columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
         targets = self._sign * np.array(list(self.trained.values()))
         mean, std = np.empty(count), np.empty(count)
-        for place in range(count):
-            others = np.arange(count) != place
-            without = Learned.of(columns[others], sizes[others], targets[others])
-            mean[place], std[place] = (values[0] for values in without.estimate(columns[[place]], sizes[[place]]))
-        off = np.abs(mean - targets)
+        for index in range(count):
+            others = np.arange(count) != index
+            learned = Learned.of(columns[others], sizes[others], targets[others])
+            mean[index], std[index] = (values[0] for values in learned.estimate(columns[[index]], sizes[[index]]))
+        errors = np.abs(mean - targets)
         inherited = self.learned.parts.inherited.columns(columns)[0][:, 0]
         return Quality(
-            float(kendall_tau(mean, targets)), float(off.mean()), float(kendall_tau(inherited, targets)),
-            float((off <= std).mean()), float((off <= 2 * std).mean()),
+            float(kendall_tau(mean, targets)), float(errors.mean()), float(kendall_tau(inherited, targets)),
+            float((errors <= std).mean()), float((errors <= 2 * std).mean()),
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:

@@ -17,11 +17,11 @@ PENALTIES = np.logspace(-1.5, 1, 11)
 """Ridge penalties, relative to the mean square of a network's features (about 1)."""
 FREE = 10.0
 """Scale of a feature that the ridge penalty hardly affects."""
-FEWEST = 3
+MIN_NETWORKS = 3
 """Smallest number of trained networks for a fit."""
 EXPECTED = DEVIATION / 3
 """Prior error of an estimate, in scaled units: a third of the standard deviation of the targets. It counts like
-:data:`FEWEST` leave-one-out errors; without it, standard deviations of few networks are too small too often."""
+:data:`MIN_NETWORKS` leave-one-out errors; without it, standard deviations of few networks are too small too often."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,21 @@ class Line:
     @classmethod
     def ridge(cls, columns: Array, targets: Array) -> Line:
         """Return a ridge regression averaged over :data:`PENALTIES`, weighted by marginal likelihood (MacKay 1992)."""
-        middle, mean = columns.mean(0), float(targets.mean())
-        basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
-        off = targets - mean
-        inner, squares = basis.T @ off, singular**2
-        residual = max(float(off @ off - inner @ inner), 0.0)
-        likely, solutions = [], []
+        center, mean = columns.mean(0), float(targets.mean())
+        left, singular, right = np.linalg.svd(columns - center, full_matrices=False)
+        centered = targets - mean
+        inner, squares = left.T @ centered, singular**2
+        residual = max(float(centered @ centered - inner @ inner), 0.0)
+        evidence, solutions = [], []
         for penalty in PENALTIES:
             misfit = float((inner**2 * penalty / (squares + penalty)).sum()) + residual
-            likely.append(-0.5 * np.log1p(squares / penalty).sum() - 0.5 * (len(off) - 1) * np.log(max(misfit, 1e-300)))
-            solutions.append(rows.T @ (singular / (squares + penalty) * inner))
-        shares = np.exp(np.array(likely) - max(likely))
+            evidence.append(
+                -0.5 * np.log1p(squares / penalty).sum() - 0.5 * (len(centered) - 1) * np.log(max(misfit, 1e-300))
+            )
+            solutions.append(right.T @ (singular / (squares + penalty) * inner))
+        shares = np.exp(np.array(evidence) - max(evidence))
         weights = shares / shares.sum() @ np.array(solutions)
-        return cls(weights, mean - float(middle @ weights))
+        return cls(weights, mean - float(center @ weights))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Inherited:
     """Means ``(S,)``"""
     deviation: Array
     """Standard deviations ``(S,)``"""
-    together: float
+    mean_deviation: float
     """Standard deviation of the mean over supernets"""
 
     @classmethod
@@ -85,7 +87,7 @@ class Inherited:
         standard = (inherited - self.middle) / self.deviation
         mean = standard.mean(1, keepdims=True)
         count = standard.shape[1]
-        return mean / self.together, (standard / np.sqrt(count))[:, : count if count > 1 else 0]
+        return mean / self.mean_deviation, (standard / np.sqrt(count))[:, : count if count > 1 else 0]
 
 
 def _usable(deviation: Array) -> Array:
@@ -115,14 +117,14 @@ class Parts:
         return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
 
     @staticmethod
-    def left_out(inherited: Array, sizes: Array, targets: Array) -> Array:
+    def leave_one_out(inherited: Array, sizes: Array, targets: Array) -> Array:
         """Return leave-one-out estimates ``(3, n)`` in the order of :data:`PARTS`."""
-        places = np.arange(len(targets))
+        indices = np.arange(len(targets))
         estimates = np.empty((len(PARTS), len(targets)))
-        for place in places:
-            others = places != place
+        for index in indices:
+            others = indices != index
             parts = Parts.fit(inherited[others], sizes[others], targets[others])
-            estimates[:, place] = parts.predict(inherited[[place]], sizes[[place]])[:, 0]
+            estimates[:, index] = parts.predict(inherited[[index]], sizes[[index]])[:, 0]
         return estimates
 
 
@@ -139,13 +141,13 @@ class Learned:
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
         """Fit to trained networks, see :meth:`Parts.fit`."""
         scale = TargetScale.fitted("mean", targets)
-        held_out = scale.learn(Parts.left_out(inherited, sizes, targets))
+        held_out = scale.learn(Parts.leave_one_out(inherited, sizes, targets))
         learned = scale.learn(targets)
         squares = ((held_out - learned) ** 2).sum(1)
-        inverse = 1 / np.maximum(squares + FEWEST * squares.mean() / len(targets), 1e-12)
+        inverse = 1 / np.maximum(squares + MIN_NETWORKS * squares.mean() / len(targets), 1e-12)
         mixture = Mixture.fit(held_out, learned, targets, scale, (inverse / inverse.sum()).tolist())
         errors = learned - mixture.shares @ held_out
-        square = (errors @ errors + FEWEST * EXPECTED**2) / (len(targets) + FEWEST)
+        square = (errors @ errors + MIN_NETWORKS * EXPECTED**2) / (len(targets) + MIN_NETWORKS)
         mixture = replace(mixture, noise=float(np.sqrt(square)), disagreement=1.0, factor=1.0)
         return cls(Parts.fit(inherited, sizes, targets), mixture, scale)
 

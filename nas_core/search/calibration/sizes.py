@@ -15,7 +15,7 @@ from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT
 
 Array = NDArray[np.float64]
-DRAWN = 1000
+SAMPLES = 1000
 """Number of random architectures for the standardisation."""
 
 
@@ -36,8 +36,8 @@ class Sizes:
         """
         middle, deviation, common = self._scale
         standard, sizes = self._standard(self._raw(architectures), middle, deviation)
-        together = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
-        return np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), together])
+        mean_size = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
+        return np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), mean_size])
 
     @cached_property
     def _costs(self) -> list[Callable[[Architecture], float]]:
@@ -49,7 +49,7 @@ class Sizes:
 
     @cached_property
     def _scale(self) -> tuple[Array, Array, float]:
-        rows = self.space.sample_rows(np.random.default_rng(0), DRAWN)
+        rows = self.space.sample_rows(np.random.default_rng(0), SAMPLES)
         raw = self._raw(self.space.architectures(rows))
         middle, deviation = raw.mean(0), raw.std(0)
         deviation[deviation <= 1e-9 * np.abs(middle)] = 0.0
@@ -66,11 +66,11 @@ class Sizes:
         codes = self.space.slots.codes(rows).astype(np.float64)  # 0 where a layer does not exist
         layers = (rows != ABSENT).astype(np.float64)
         sizes, names = [], []
-        for choice, place in zip(self.space.choices, self.space.slots.columns, strict=True):
+        for choice, slots in zip(self.space.choices, self.space.slots.columns, strict=True):
             if _is_size(choice):
-                sizes.append(codes[:, place].sum(1))
+                sizes.append(codes[:, slots].sum(1))
             elif not choice.codes or any(isinstance(option, str) for row in choice.options for option in row):
-                names.append(codes[:, place].sum(1) / np.maximum(layers[:, place].sum(1), 1))
+                names.append(codes[:, slots].sum(1) / np.maximum(layers[:, slots].sum(1), 1))
         sizes += [np.array([cost(architecture) for architecture in architectures]) for cost in self._costs]
         logarithms = [np.log(np.maximum(column, 1e-12)) for column in sizes]
         columns = [*sizes, *logarithms, *names]

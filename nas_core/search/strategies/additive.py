@@ -33,21 +33,21 @@ class Variables:
 
     def of(self, rows: Rows) -> Numbers:
         """Return the variables ``(n, V)`` of architectures ``(n, slots)``."""
-        chosen: Numbers = (rows[:, self.slot_of] == self.option_of).astype(np.float64)
-        return chosen
+        indicators: Numbers = (rows[:, self.slot_of] == self.option_of).astype(np.float64)
+        return indicators
 
     def steps(self) -> Numbers:
         """Return features ``(V, slots + genes)`` that encode the size of each option, per slot and per gene."""
-        places = np.arange(self.count)
+        indices = np.arange(self.count)
         rows = np.zeros((self.count, self.slots.count), np.int16)
-        rows[places, self.slot_of] = self.option_of
-        codes = self.slots.codes(rows)[places, self.slot_of].astype(np.float64)
+        rows[indices, self.slot_of] = self.option_of
+        codes = self.slots.codes(rows)[indices, self.slot_of].astype(np.float64)
         columns = np.zeros((self.count, self.slots.count))
         for slot in range(self.slots.count):
             options = slice(self.starts[slot], self.starts[slot + 1])
             if width := np.ptp(codes[options]):
                 columns[options, slot] = (codes[options] - codes[options].mean()) / width
-        genes = [columns[:, where].sum(1) for where in self.slots.columns if where.stop - where.start > 1]
+        genes = [columns[:, gene].sum(1) for gene in self.slots.columns if gene.stop - gene.start > 1]
         return np.column_stack([columns, *genes])
 
 
@@ -60,8 +60,8 @@ def additive_effects(variables: Variables, rows: Rows, values: Numbers) -> Numbe
         rows: architectures ``(n, slots)``, n >= 2.
         values: metric ``(n,)``, not all equal.
     """
-    back = np.hstack([np.eye(variables.count), variables.steps()])
-    features = variables.of(rows) @ back
+    basis = np.hstack([np.eye(variables.count), variables.steps()])
+    features = variables.of(rows) @ basis
     scale = float(values.std())
     left, singular, right = np.linalg.svd(features - features.mean(0), full_matrices=False)
     scaled = (values - values.mean()) / scale
@@ -72,11 +72,11 @@ def additive_effects(variables: Variables, rows: Rows, values: Numbers) -> Numbe
         leverage = np.minimum((left**2) @ shrinkage + 1 / len(values), 0.999)
         errors.append(float((((scaled - left @ (shrinkage * target)) / (1 - leverage)) ** 2).mean()))
     shrunk = singular / (singular**2 + PENALTIES[int(np.argmin(errors))])
-    effects: Numbers = scale * (back @ (right.T @ (shrunk * target)))
+    effects: Numbers = scale * (basis @ (right.T @ (shrunk * target)))
     return effects
 
 
-def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
+def estimate_constraint(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
     """Replace a slow constraint's predictor by an additive model of its predictions for ``rows``.
 
     If all predictions are equal, every architecture meets the limit.
@@ -85,17 +85,17 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
     finite = np.isfinite(values)
     rows, values = rows[finite], values[finite]
     variables = Variables(space)
-    parts, constant = np.zeros(variables.count), 0.0
+    effects, constant = np.zeros(variables.count), 0.0
     if len(np.unique(values)) > 1:
-        parts = additive_effects(variables, rows, values)
-        constant = float(values.mean() - (variables.of(rows) @ parts).mean())
-    return replace(constraint, predict_rows=lambda some: constant + variables.of(some) @ parts, batch_size=0)
+        effects = additive_effects(variables, rows, values)
+        constant = float(values.mean() - (variables.of(rows) @ effects).mean())
+    return replace(constraint, predict_rows=lambda rows: constant + variables.of(rows) @ effects, batch_size=0)
 
 
 def fast_proposals(proposals: Proposals, rows: Rows) -> Proposals:
-    """Return proposals whose slow constraints are replaced by :func:`estimated`."""
+    """Return proposals whose slow constraints are replaced by :func:`estimate_constraint`."""
     limits = proposals.constraints
     if not any(limit.batch_size for limit in limits):
         return proposals
-    fast = [estimated(limit, proposals.space, rows) if limit.batch_size else limit for limit in limits]
+    fast = [estimate_constraint(limit, proposals.space, rows) if limit.batch_size else limit for limit in limits]
     return Proposals(proposals.space, fast)

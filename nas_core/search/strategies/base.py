@@ -204,14 +204,13 @@ class Strategy(ABC):
         if self.generation and not self._queue and not self._waiting:
             self._refill()
 
-    def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
+    def spare(self, rng: np.random.Generator, excluded: Iterable[Architecture] = ()) -> Architecture | None:
         """Return a new architecture within the limits for an idle worker, without effect on the search.
 
         Args:
             rng: random generator other than the strategy's.
-            taken: excluded architectures.
         """
-        excluded = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
+        keys = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in excluded)}
         best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
         parents = self._rows(key for _, key in best)
 
@@ -221,7 +220,7 @@ class Strategy(ABC):
             half = self.space.mutate_rows(parents[rng.integers(len(parents), size=k // 2)], SPARE_MUTATION, rng)
             return np.concatenate([half, self.space.sample_rows(rng, k - k // 2)])
 
-        rows = self.proposals.take(draw, 1, excluded)
+        rows = self.proposals.take(draw, 1, keys)
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
@@ -241,8 +240,8 @@ class Strategy(ABC):
 
     def best(self) -> tuple[Architecture, float] | None:
         """Return the proposed architecture with the smallest score, and the score; None without a result."""
-        good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
-        key = min(good, key=self._scores.__getitem__, default=None)
+        finite = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
+        key = min(finite, key=self._scores.__getitem__, default=None)
         return None if key is None else (self._values([key])[0], self._scores[key])
 
     def _refill(self) -> bool:
@@ -285,18 +284,18 @@ class Strategy(ABC):
         return self._rows(keys), np.array([self._scores[key] for key in keys])
 
     def _best_first(self) -> list[bytes]:
-        good = (key for key, score in self._scores.items() if math.isfinite(score))
-        return sorted(good, key=lambda key: (self._scores[key], key))
+        finite = (key for key, score in self._scores.items() if math.isfinite(score))
+        return sorted(finite, key=lambda key: (self._scores[key], key))
 
-    def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
-        """Fill ``chosen`` up to ``count`` rows with mutants of the best evaluated architectures, then with random ones.
+    def _with_children(self, rows: Rows, count: int, excluded: set[bytes], parents: int, mutation_prob: float) -> Rows:
+        """Extend ``rows`` to ``count`` with mutants of the best evaluated architectures, then with random ones.
 
         Args:
-            taken: keys of excluded rows; those of new rows are added.
+            excluded: keys of rows; those of new rows are added.
             parents: number of mutated architectures.
         """
         best = self._rows(self._best_first()[:parents])
-        children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
-        missing = count - len(chosen) - len(children)
-        others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken)
-        return np.concatenate([chosen, children, others])
+        children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(rows), excluded)
+        missing = count - len(rows) - len(children)
+        others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, excluded)
+        return np.concatenate([rows, children, others])

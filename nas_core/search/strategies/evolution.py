@@ -89,11 +89,11 @@ class HATEvolution(Strategy):
             return None
         parents = self._rows(self._parents())
         if len(parents):
-            taken, prob = set(row_keys(parents)), self.config.mutation_prob
+            excluded, prob = set(row_keys(parents)), self.config.mutation_prob
             crossovers = self.config.children // 2 if len(parents) > 1 else 0
             mutations = self.config.children - self.config.children // 2
-            mutants = self.proposals.take(lambda k: self._mutated(parents, k, prob), mutations, taken)
-            crossed = self.proposals.take(lambda k: self._crossed(parents, k), crossovers, taken)
+            mutants = self.proposals.take(lambda k: self._mutated(parents, k, prob), mutations, excluded)
+            crossed = self.proposals.take(lambda k: self._crossed(parents, k), crossovers, excluded)
             rows = np.concatenate([parents, mutants, crossed])
         else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))

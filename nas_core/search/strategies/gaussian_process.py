@@ -25,12 +25,12 @@ KAPPA = 3.0
 """Number of standard deviations subtracted from the predicted mean; tuned on NAS-Bench-201, like the precisions."""
 STEPS = 15
 """Iterations of the fit of length scales."""
-MOST = 500
+MAX_RESULTS = 500
 """Largest number of evaluated architectures in a fit."""
-LEAST = 1e-9
+MIN_VARIANCE = 1e-9
 """Smallest variance of a prediction."""
 REFIT = 10
-"""Length scales are fitted anew when the number of results has grown by one part in this many."""
+"""Length scales are fitted again when the number of results has grown by a fraction of 1 / REFIT."""
 NOISE = 0.02
 """Prior value of the noise variance, relative to the variance of the values."""
 PRECISION_RATE, PRECISION_VARIANCE, PRECISION_NOISE = 8.0, 0.2, 5.0
@@ -53,7 +53,7 @@ class GaussianProcess:
         self._group = np.unique(groups, return_inverse=True)[1]
         self._first = np.log(4.0 / (slots.count + len(numbers)))
         self._fitted_to = b""
-        self._known: tuple[Rows, Singles, Posterior] | None = None
+        self._posterior: tuple[Rows, Singles, Posterior] | None = None
 
     def fit(self, rows: Rows, values: Numbers) -> None:
         """Fit rows ``(n, slots)`` and values ``(n,)``; values are replaced by the normal quantiles of their ranks.
@@ -61,16 +61,16 @@ class GaussianProcess:
         Length scales are fitted again whenever n has grown by about n / :data:`REFIT`. The fit is a function of its
         arguments: earlier calls only make it faster.
         """
-        begun = len(rows) - len(rows) % max(1, len(rows) // REFIT)
-        fitted_to = rows[:begun].tobytes() + values[:begun].tobytes()
+        initial_count = len(rows) - len(rows) % max(1, len(rows) // REFIT)
+        fitted_to = rows[:initial_count].tobytes() + values[:initial_count].tobytes()
         if fitted_to != self._fitted_to:
-            kept = subset(np.argsort(values[:begun], kind="stable"))
-            self._fit_scales(rows[kept], values[kept])
-            self._fitted_to, self._known = fitted_to, None
-        kept = subset(np.argsort(values, kind="stable"))
-        rows, values = rows[kept], values[kept]
-        self.begun = begun if len(rows) < MOST else len(rows)
-        """Number of results with which a :class:`Posterior` begins."""
+            selected = fit_subset(np.argsort(values[:initial_count], kind="stable"))
+            self._fit_scales(rows[selected], values[selected])
+            self._fitted_to, self._posterior = fitted_to, None
+        selected = fit_subset(np.argsort(values, kind="stable"))
+        rows, values = rows[selected], values[selected]
+        self.initial_count = initial_count if len(rows) < MAX_RESULTS else len(rows)
+        """Number of results that a new :class:`Posterior` is conditioned on at once."""
         self.points = self.scaled(rows)
         kernel = self.kernel(self.points, self.points).astype(np.float64)
         kernel[np.diag_indices(len(kernel))] += self.noise
@@ -80,26 +80,26 @@ class GaussianProcess:
 
     def posterior(self, rows: Rows) -> Posterior:
         """Return predictions for candidates ``(N, slots)``; fast for the same array after further results."""
-        before = self._known
+        before = self._posterior
         if before and before[0] is rows and np.array_equal(before[1], self.points[: len(before[1])]):
             posterior = before[2]
             posterior.update()
         else:
             posterior = Posterior(self, self.scaled(rows))
-        self._known = rows, self.points, posterior
+        self._posterior = rows, self.points, posterior
         return posterior
 
     def _fit_scales(self, rows: Rows, values: Numbers) -> None:
         from scipy.optimize import minimize
 
         features = self._variables.of(rows) @ self._features
-        parts = [features[:, self._group == group] for group in range(self._group.max() + 1)]
-        apart = np.stack([squared_distances(part, part) for part in parts])
-        first = np.concatenate([np.full(len(apart), self._first), [0.0, np.log(NOISE)]])
-        precision = np.concatenate([np.full(len(apart), PRECISION_RATE), [PRECISION_VARIANCE, PRECISION_NOISE]])
+        groups = [features[:, self._group == group] for group in range(self._group.max() + 1)]
+        squares = np.stack([squared_distances(group, group) for group in groups])
+        init = np.concatenate([np.full(len(squares), self._first), [0.0, np.log(NOISE)]])
+        precision = np.concatenate([np.full(len(squares), PRECISION_RATE), [PRECISION_VARIANCE, PRECISION_NOISE]])
         fitted = minimize(
-            negative_log_posterior, first, (apart, normal_scores(values), first, precision), "L-BFGS-B", jac=True,
-            bounds=[(-8.0, 3.0)] * len(apart) + [(-3.0, 3.0), (-9.0, 1.0)], options={"maxiter": STEPS},
+            negative_log_posterior, init, (squares, normal_scores(values), init, precision), "L-BFGS-B", jac=True,
+            bounds=[(-8.0, 3.0)] * len(squares) + [(-3.0, 3.0), (-9.0, 1.0)], options={"maxiter": STEPS},
         )  # fmt: skip
         self.variance, self.noise = np.exp(fitted.x[-2:]).tolist()
         self._scaled = (self._features * np.exp(fitted.x[self._group] / 2)).astype(np.float32)
@@ -124,18 +124,18 @@ class Posterior:
         from scipy.linalg import solve_triangular
 
         self._process, self._points = process, points
-        begun = process.begun
-        self._rows = begun
-        self._whitened = np.empty((begun + begun // REFIT + 1, len(points)), np.float32)
-        factor = process.factor[:begun, :begun].astype(np.float32)
-        self._whitened[:begun] = solve_triangular(factor, process.kernel(process.points[:begun], points), lower=True)
+        count = process.initial_count
+        self._rows = count
+        self._whitened = np.empty((count + count // REFIT + 1, len(points)), np.float32)
+        factor = process.factor[:count, :count].astype(np.float32)
+        self._whitened[:count] = solve_triangular(factor, process.kernel(process.points[:count], points), lower=True)
         explained = np.einsum("ij,ij->j", self._white, self._white).astype(np.float64)
-        self.deviation: Numbers = np.sqrt(np.maximum(process.variance - explained, LEAST))
+        self.deviation: Numbers = np.sqrt(np.maximum(process.variance - explained, MIN_VARIANCE))
         """Standard deviations ``(N,)``."""
         self.update()
 
     def update(self) -> None:
-        """Condition on the results of the process that are not yet considered."""
+        """Condition on the new results of the process."""
         from scipy.linalg import solve_triangular
 
         process = self._process
@@ -145,23 +145,23 @@ class Posterior:
         self.mean: Numbers = (targets.astype(np.float32) @ self._white).astype(np.float64)
         """Predicted normal quantiles ``(N,)``."""
 
-    def believe(self, place: int) -> None:
-        """Assume that the result of candidate ``place`` equals its predicted mean; only standard deviations change."""
-        left = np.sqrt(self.deviation[place] ** 2 + self._process.noise)
-        self._condition(self._points[[place]], self._white[:, place], left)
+    def assume_mean(self, index: int) -> None:
+        """Assume that the result of candidate ``index`` equals its predicted mean; only standard deviations change."""
+        residual_std = np.sqrt(self.deviation[index] ** 2 + self._process.noise)
+        self._condition(self._points[[index]], self._white[:, index], residual_std)
 
     @property
     def _white(self) -> Singles:
         return self._whitened[: self._rows]
 
-    def _condition(self, point: Singles, whitened: NDArray[Any], left: float) -> None:
+    def _condition(self, point: Singles, whitened: NDArray[Any], residual_std: float) -> None:
         kernel = self._process.kernel(point, self._points)[0]
-        new = (kernel - whitened.astype(np.float32) @ self._white) / np.float32(left)
+        new = (kernel - whitened.astype(np.float32) @ self._white) / np.float32(residual_std)
         if self._rows == len(self._whitened):
             self._whitened = np.vstack([self._whitened, np.empty_like(self._whitened)])
         self._whitened[self._rows] = new
         self._rows += 1
-        self.deviation = np.sqrt(np.maximum(self.deviation**2 - new.astype(np.float64) ** 2, LEAST))
+        self.deviation = np.sqrt(np.maximum(self.deviation**2 - new.astype(np.float64) ** 2, MIN_VARIANCE))
 
 
 class GaussianProcessRanker:
@@ -179,15 +179,15 @@ class GaussianProcessRanker:
         return _bound(self._process.posterior(rows))
 
     def select(self, rows: Rows, count: int) -> Rows:
-        """Choose ``count`` rows one by one, each with the lowest bound if those before have their predicted results."""
+        """Select ``count`` rows in turn, each by the lowest bound if earlier ones have their predicted results."""
         posterior = Posterior(self._process, self._process.scaled(rows))
-        chosen: list[int] = []
+        selected: list[int] = []
         for _ in range(min(count, len(rows))):
             bound = _bound(posterior)
-            bound[chosen] = np.inf
-            chosen.append(int(np.argmin(bound)))
-            posterior.believe(chosen[-1])
-        return rows[chosen]
+            bound[selected] = np.inf
+            selected.append(int(np.argmin(bound)))
+            posterior.assume_mean(selected[-1])
+        return rows[selected]
 
 
 def _bound(posterior: Posterior) -> Numbers:
@@ -204,15 +204,15 @@ def normal_scores(values: Numbers) -> Numbers:
     return standardised
 
 
-def subset(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of at most :data:`MOST` results, ascending: the best, and others at evenly spaced ranks.
+def fit_subset(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indices of at most :data:`MAX_RESULTS` results, ascending: the best, and evenly spaced ranks.
 
     Args:
         order: indices ``(n,)`` of the results, best first.
     """
-    if len(order) > MOST:
-        others = np.linspace(MOST // 2, len(order) - 1, MOST - MOST // 2).round().astype(np.int64)
-        order = np.concatenate([order[: MOST // 2], order[others]])
+    if len(order) > MAX_RESULTS:
+        others = np.linspace(MAX_RESULTS // 2, len(order) - 1, MAX_RESULTS - MAX_RESULTS // 2).round().astype(np.int64)
+        order = np.concatenate([order[: MAX_RESULTS // 2], order[others]])
     return np.sort(order)
 
 
@@ -223,28 +223,28 @@ def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]
 
 
 def negative_log_posterior(
-    logarithms: Numbers, apart: Numbers, targets: Numbers, prior: Numbers, precision: Numbers
+    logarithms: Numbers, squares: Numbers, targets: Numbers, prior: Numbers, precision: Numbers
 ) -> tuple[float, Numbers]:
     """Return the negative log posterior and its gradient (Rasmussen and Williams, equation 5.9).
 
     Args:
         logarithms: logarithms ``(G + 2,)`` of G inverse squared length scales, variance and noise.
-        apart: squared distances ``(G, n, n)`` between results ``targets`` ``(n,)``.
+        squares: squared distances ``(G, n, n)`` between results ``targets`` ``(n,)``.
         prior, precision: mean and inverse variance of the normal prior of ``logarithms``.
     """
     from scipy.linalg import cho_solve
 
     rates, variance, noise = np.exp(logarithms[:-2]), *np.exp(logarithms[-2:])
-    smooth = variance * np.exp(-0.5 * np.tensordot(rates, apart, 1))
-    factor = np.linalg.cholesky(smooth + noise * np.eye(len(targets)))
+    signal = variance * np.exp(-0.5 * np.tensordot(rates, squares, 1))
+    factor = np.linalg.cholesky(signal + noise * np.eye(len(targets)))
     weights = cho_solve((factor, True), targets)
     by_kernel = cho_solve((factor, True), np.eye(len(targets))) - np.outer(weights, weights)
-    off = logarithms - prior
-    by_smooth = by_kernel * smooth
+    difference = logarithms - prior
+    by_signal = by_kernel * signal
     gradient = [
-        *(-0.25 * rates * np.tensordot(apart, by_smooth, 2)),
-        0.5 * by_smooth.sum(),
+        *(-0.25 * rates * np.tensordot(squares, by_signal, 2)),
+        0.5 * by_signal.sum(),
         0.5 * noise * np.trace(by_kernel),
     ]
-    loss = 0.5 * targets @ weights + np.log(np.diag(factor)).sum() + 0.5 * (precision * off**2).sum()
-    return float(loss), np.array(gradient) + precision * off
+    loss = 0.5 * targets @ weights + np.log(np.diag(factor)).sum() + 0.5 * (precision * difference**2).sum()
+    return float(loss), np.array(gradient) + precision * difference

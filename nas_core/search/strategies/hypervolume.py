@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.search.strategies.additive import fast_proposals
-from nas_core.search.strategies.gaussian_process import GaussianProcess, Posterior, normal_scores, subset
+from nas_core.search.strategies.gaussian_process import GaussianProcess, Posterior, fit_subset, normal_scores
 from nas_core.search.strategies.multi_objective import best_first
 from nas_core.search.strategies.objectives import MultiObjectiveStrategy, fronts
 from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
@@ -102,48 +102,48 @@ class HypervolumeSearch(MultiObjectiveStrategy):
         values, outside = self._vectors_of(row_keys(rows))
         if len(rows) < 2 or not np.ptp(values, 0).all():  # too few results to fit
             return self.proposals.initial(self.rng, count, evaluated)
-        kept = subset(best_first(values, outside))
-        rows, values, outside = rows[kept], values[kept], outside[kept]
+        selected = fit_subset(best_first(values, outside))
+        rows, values, outside = rows[selected], values[selected], outside[selected]
         for process, column in zip(self._processes, values.T, strict=True):
             process.fit(rows, column)
         quantiles = np.column_stack([normal_scores(column) for column in values.T])
         front = Front(quantiles[outside == 0], quantiles.max(0) + MARGIN)
         parents = rows[fronts(values, outside) == 0]
-        candidates = self._best(fast_proposals(self.proposals, rows), parents, front, count, evaluated)
+        candidates = self._candidates(fast_proposals(self.proposals, rows), parents, front, count, evaluated)
 
         def mutated(k: int) -> Rows:
             return self._mutated(parents, k, self.config.mutation_prob)
 
-        chosen = self.space.slots.empty()
+        batch = self.space.slots.empty()
         for draw in (lambda k: candidates[:k], mutated, lambda k: self.space.sample_rows(self.rng, k)):
-            chosen = np.concatenate([chosen, self.proposals.take(draw, count - len(chosen), evaluated)])
-        return chosen
+            batch = np.concatenate([batch, self.proposals.take(draw, count - len(batch), evaluated)])
+        return batch
 
-    def _best(self, rough: Proposals, parents: Rows, front: Front, count: int, evaluated: set[bytes]) -> Rows:
+    def _candidates(self, fast: Proposals, parents: Rows, front: Front, count: int, evaluated: set[bytes]) -> Rows:
         """Return new candidates; the first ``count`` improve the front most together, then each alone."""
-        rows = self.proposals.whole
+        rows = self.proposals.enumerated
         if len(rows):
-            scores = np.where(rough.feasible(rows), self._scores_of(rows, front), -1.0)
+            scores = np.where(fast.feasible(rows), self._scores_of(rows, front), -1.0)
         else:
-            rows, scores = self._drawn(rough, parents, front)
+            rows, scores = self._evolve_candidates(fast, parents, front)
         order = np.argsort(-scores, kind="stable")[: len(evaluated) + BATCH]
         order = order[[key not in evaluated for key in row_keys(rows[order])] & (scores[order] >= 0)]
-        short = rows[order[:SHORTLIST]]
-        return np.concatenate([short[self._batch(short, front, count)], rows[order]])
+        shortlist = rows[order[:SHORTLIST]]
+        return np.concatenate([shortlist[self._select_batch(shortlist, front, count)], rows[order]])
 
-    def _drawn(self, rough: Proposals, parents: Rows, front: Front) -> tuple[Rows, Numbers]:
+    def _evolve_candidates(self, fast: Proposals, parents: Rows, front: Front) -> tuple[Rows, Numbers]:
         """Return candidates of a large space and their scores."""
         share, prob = max(1, self.config.candidates // (ROUNDS + 1)), self.config.mutation_prob
-        taken: set[bytes] = set()
-        rows = rough.take(lambda k: self.space.sample_rows(self.rng, k), share, taken)
+        seen: set[bytes] = set()
+        rows = fast.take(lambda k: self.space.sample_rows(self.rng, k), share, seen)
         scores = self._scores_of(rows, front)
         for _ in range(ROUNDS):
 
             def mutated(k: int, parents: Rows = parents) -> Rows:
                 return self._mutated(parents, k, prob)
 
-            more = rough.take(mutated, share, taken)
-            rows, scores = np.concatenate([rows, more]), np.concatenate([scores, self._scores_of(more, front)])
+            new = fast.take(mutated, share, seen)
+            rows, scores = np.concatenate([rows, new]), np.concatenate([scores, self._scores_of(new, front)])
             parents = rows[np.argsort(-scores, kind="stable")[:PARENTS]] if len(rows) else parents
         return rows, scores
 
@@ -151,17 +151,17 @@ class HypervolumeSearch(MultiObjectiveStrategy):
         """Return the expected improvement ``(N,)`` as a share of the largest."""
         return _improvement(front, [process.posterior(rows) for process in self._processes])
 
-    def _batch(self, rows: Rows, front: Front, count: int) -> list[int]:
+    def _select_batch(self, rows: Rows, front: Front, count: int) -> list[int]:
         posteriors = [Posterior(process, process.scaled(rows)) for process in self._processes]
-        chosen: list[int] = []
+        selected: list[int] = []
         for _ in range(min(count, len(rows))):
             scores = _improvement(front, posteriors)
-            scores[chosen] = -1
-            chosen.append(int(np.argmax(scores)))
-            front = front.with_point(np.array([posterior.mean[chosen[-1]] for posterior in posteriors]))
+            scores[selected] = -1
+            selected.append(int(np.argmax(scores)))
+            front = front.with_point(np.array([posterior.mean[selected[-1]] for posterior in posteriors]))
             for posterior in posteriors:
-                posterior.believe(chosen[-1])
-        return chosen
+                posterior.assume_mean(selected[-1])
+        return selected
 
 
 class Front:

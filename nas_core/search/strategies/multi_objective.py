@@ -72,7 +72,7 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
             return None
         pool = [key for key in (*self._parents, *self._children) if key in self._vectors]
         if pool:
-            self._parents = [pool[place] for place in best_first(*self._vectors_of(pool))[: self.config.population]]
+            self._parents = [pool[index] for index in best_first(*self._vectors_of(pool))[: self.config.population]]
             rows = np.concatenate(self._offspring(self._rows(self._parents)))
         else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
@@ -81,11 +81,11 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
         return rows
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
-        taken, count, crossovers = set(self._members), len(parents), self.config.population // 2
+        excluded, count, crossovers = set(self._members), len(parents), self.config.population // 2
 
         def winners(k: int) -> Rows:
-            won: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]  # parents are sorted
-            return won
+            selected: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]  # parents are sorted
+            return selected
 
         def mutated(k: int) -> Rows:
             return self.space.mutate_rows(winners(k), self.config.mutation_prob, self.rng)
@@ -93,8 +93,8 @@ class MultiObjectiveEvolution(MultiObjectiveStrategy):
         def crossed(k: int) -> Rows:
             return self.space.crossover_rows(winners(k), winners(k), self.rng)
 
-        mutants = self.proposals.take(mutated, self.config.population - crossovers, taken)
-        return mutants, self.proposals.take(crossed, crossovers, taken)
+        mutants = self.proposals.take(mutated, self.config.population - crossovers, excluded)
+        return mutants, self.proposals.take(crossed, crossovers, excluded)
 
 
 def crowding(values: Array) -> Array:

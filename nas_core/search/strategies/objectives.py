@@ -83,8 +83,8 @@ class MultiObjectiveStrategy(Strategy):
         keys = [key for key in self._members if key in self._vectors]
         if not keys:
             return []
-        places = np.flatnonzero(fronts(*self._vectors_of(keys)) == 0)
-        first = sorted((keys[place] for place in places), key=self._vectors.__getitem__)
+        indices = np.flatnonzero(fronts(*self._vectors_of(keys)) == 0)
+        first = sorted((keys[index] for index in indices), key=self._vectors.__getitem__)
         return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
@@ -117,13 +117,13 @@ def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
     for column in values.T:
         at_most &= column[:, None] <= column[None, :]
     less, equal = outside[:, None] < outside[None, :], outside[:, None] == outside[None, :]
-    beats = less | (equal & at_most & ~at_most.T)
+    dominates = less | (equal & at_most & ~at_most.T)
     front = np.full(len(values), -1, np.int64)
-    beaten_by = beats.sum(0)
-    level = 0
+    dominated_by = dominates.sum(0)
+    index = 0
     while (unassigned := front < 0).any():
-        first = unassigned & (beaten_by == 0)
-        front[first] = level
-        beaten_by -= beats[first].sum(0)
-        level += 1
+        first = unassigned & (dominated_by == 0)
+        front[first] = index
+        dominated_by -= dominates[first].sum(0)
+        index += 1
     return front

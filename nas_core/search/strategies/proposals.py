@@ -26,7 +26,7 @@ SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
 ENUMERATED = 20_000
 """Largest number of architectures of a space that is enumerated."""
 
-NEAR = 32
+CLOSEST = 32
 """Number of rows closest to the limits kept as parents."""
 
 
@@ -44,11 +44,11 @@ class Proposals:
         self.tried = 0
         self.accepted = 0
         self._bounds = {constraint.name: np.inf for constraint in self.constraints}
-        self._near = space.slots.empty()
-        self._near_violation = np.zeros(0)
+        self._closest = space.slots.empty()
+        self._closest_violation = np.zeros(0)
 
     @cached_property
-    def whole(self) -> Rows:
+    def enumerated(self) -> Rows:
         """All architectures of the space, feasible or not; empty for a large space."""
         slots = self.space.slots
         total = math.prod(slots.sizes.tolist())
@@ -68,95 +68,95 @@ class Proposals:
         self,
         draw: Callable[[int], Rows],
         n: int,
-        taken: set[bytes],
+        excluded: set[bytes],
         accept: Callable[[Rows], NDArray[np.bool_]] | None = None,
     ) -> Rows:
         """Return up to ``n`` different rows within the limits; fewer after :data:`MAX_TRIES` draws.
 
         Args:
             draw: function that returns a given number of rows.
-            taken: keys of excluded rows; those of new rows are added.
+            excluded: keys of rows; those of new rows are added.
             accept: replaces :meth:`feasible`.
         """
         accept = accept or self.feasible
-        most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.batch_size for c in self.constraints) else math.inf
+        max_tries = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.batch_size for c in self.constraints) else math.inf
         limits = " and ".join(constraint.label for constraint in self.constraints)
         work, tried = SlowWork(f"searching for architectures{limits and ' with '}{limits}", n), 0
-        seen = set(taken)
-        chosen: list[Rows] = []
+        seen = set(excluded)
+        accepted: list[Rows] = []
         missing = n
         for _ in range(0, MAX_TRIES if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
-            for part in self._parts(rows[fresh], missing):
-                if not missing or tried >= most:
+            for chunk in self._chunks(rows[fresh], missing):
+                if not missing or tried >= max_tries:
                     break
-                good = accept(part)
-                tried += len(part)
-                self.accepted += int(good.sum())
-                chosen.append(part[good][:missing])
-                missing -= len(chosen[-1])
+                mask = accept(chunk)
+                tried += len(chunk)
+                self.accepted += int(mask.sum())
+                accepted.append(chunk[mask][:missing])
+                missing -= len(accepted[-1])
                 work.advance(n - missing, f" among {tried}")
-            if not missing or tried >= most:
+            if not missing or tried >= max_tries:
                 break
         self.tried += tried
-        rows = np.concatenate(chosen) if chosen else self.space.slots.empty()
-        taken.update(row_keys(rows))
+        rows = np.concatenate(accepted) if accepted else self.space.slots.empty()
+        excluded.update(row_keys(rows))
         return rows
 
-    def _parts(self, rows: Rows, count: int) -> Iterator[Rows]:
+    def _chunks(self, rows: Rows, count: int) -> Iterator[Rows]:
         slow = [constraint.batch_size for constraint in self.constraints if constraint.batch_size]
         step = min([*slow, count]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
-    def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
+    def initial(self, rng: np.random.Generator, n: int, excluded: set[bytes]) -> Rows:
         """Return up to ``n`` random rows within the limits; if too few are found, try mutants of these, or of the rows
         closest to the limits.
 
         Raises:
             InfeasibleError: no row within the limits is found.
         """
-        self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
-        self._look_at(self.space.rows([self.space.smallest()]))
-        population = self.take(lambda k: self.space.sample_rows(rng, k), n, taken, self._look_at)
+        self._closest, self._closest_violation = self.space.slots.empty(), np.zeros(0)
+        self._update_closest(self.space.rows([self.space.smallest()]))
+        population = self.take(lambda k: self.space.sample_rows(rng, k), n, excluded, self._update_closest)
         if len(population) < n:
             pool = [population]
             prob = 2.0 / self.space.slots.count
 
             def nearby(k: int) -> Rows:
                 candidates = np.concatenate(pool)
-                sources = candidates if len(candidates) else self._near
+                sources = candidates if len(candidates) else self._closest
                 mutants = self.space.mutate_rows(sources[rng.integers(len(sources), size=k)], prob, rng)
                 return np.concatenate([sources, mutants])
 
             def watch(rows: Rows) -> NDArray[np.bool_]:
-                good = self._look_at(rows)
-                pool.append(rows[good])
-                return good
+                mask = self._update_closest(rows)
+                pool.append(rows[mask])
+                return mask
 
-            more = self.take(nearby, n - len(population), taken, watch)
-            population = np.concatenate([population, more])
-        if not len(population) and not taken:
+            extra = self.take(nearby, n - len(population), excluded, watch)
+            population = np.concatenate([population, extra])
+        if not len(population) and not excluded:
             raise self._infeasible()
         return population
 
-    def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
+    def _update_closest(self, rows: Rows) -> NDArray[np.bool_]:
         """Return a mask ``(n,)`` of rows within the limits; store the smallest values and the rows closest to the
         limits.
         """
         values = [constraint.values(rows) for constraint in self.constraints]
-        good = np.ones(len(rows), np.bool_)
+        mask = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):
             self._bounds[constraint.name] = float(np.fmin.reduce(value, initial=self._bounds[constraint.name]))
-            good &= value <= constraint.limit
+            mask &= value <= constraint.limit
         outside = violation(self.constraints, values) if values else np.zeros(len(rows))
-        near, distance = np.concatenate([self._near, rows]), np.concatenate([self._near_violation, outside])
-        order = np.argsort(distance, kind="stable")[:NEAR]
-        self._near, self._near_violation = near[order], distance[order]
-        return good
+        closest, distance = np.concatenate([self._closest, rows]), np.concatenate([self._closest_violation, outside])
+        order = np.argsort(distance, kind="stable")[:CLOSEST]
+        self._closest, self._closest_violation = closest[order], distance[order]
+        return mask
 
     def _infeasible(self) -> InfeasibleError:
-        closest = self.space.architecture(self._near[0])
+        closest = self.space.architecture(self._closest[0])
         smallest = self.space.rows([self.space.smallest()])
 
         def numbers(rows: Rows) -> str:
@@ -168,7 +168,7 @@ class Proposals:
             f"no architecture of space {self.space.name!r} meets"
             f" {' and '.join(c.label for c in self.constraints)}:"
             f" {self.accepted} of {self.tried} tried (acceptance rate {rate:.2%}); lowest values reached: {bounds};"
-            f" smallest network: {numbers(smallest)}; closest candidate: {numbers(self._near[:1])} with"
+            f" smallest network: {numbers(smallest)}; closest candidate: {numbers(self._closest[:1])} with"
             f" {', '.join(f'{name}={_short(gene)}' for name, gene in closest.items())};"
             " raise the limits to at least the values of the closest candidate, or use a space with smaller networks"
         )

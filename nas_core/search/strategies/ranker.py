@@ -30,7 +30,7 @@ class Ranker(Protocol):
 
 ROUNDS, MEMBERS = 60, 5
 """Number of trees per model, and number of averaged models."""
-LEAST_LEAF = 5
+MIN_LEAF = 5
 """Smallest number of architectures in a leaf."""
 TREES = {"learning_rate": 0.1, "max_depth": 4, "num_leaves": 8, "min_sum_hessian_in_leaf": 0.0,
          "feature_fraction_bynode": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1,
@@ -60,7 +60,7 @@ class BoostedRanker:
         settings = {
             **TREES,
             "objective": pairwise_gradients(values),
-            "min_data_in_leaf": min(LEAST_LEAF, max(1, len(values) // 4)),
+            "min_data_in_leaf": min(MIN_LEAF, max(1, len(values) // 4)),
         }
         data = lightgbm.Dataset(self._features(rows), values, params={"min_data_in_bin": 1})
         self._boosters = [
@@ -85,9 +85,9 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 
     def objective(scores: Array, _: Any) -> tuple[Array, Array]:
         gaps = (scores[:, None] - scores[None, :]).astype(np.float32)
-        wrong = 1 / (1 + np.exp(np.clip(order * gaps, -30, 30)))
-        gradient = -(order * wrong).sum(1, dtype=np.float64)
-        curvature = (np.abs(order) * wrong * (1 - wrong)).sum(1, dtype=np.float64)
+        probabilities = 1 / (1 + np.exp(np.clip(order * gaps, -30, 30)))
+        gradient = -(order * probabilities).sum(1, dtype=np.float64)
+        curvature = (np.abs(order) * probabilities * (1 - probabilities)).sum(1, dtype=np.float64)
         return gradient / pairs, np.maximum(curvature / pairs, 1e-6)
 
     return objective

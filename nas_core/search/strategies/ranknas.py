@@ -35,7 +35,7 @@ PREDICTED = 1000
 """Random architectures for importance for a limit; standard error about 0.02."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
-LEAST = 1e-9
+MIN_IMPORTANCE = 1e-9
 """Smallest importance of a gene that is searched."""
 
 Importance = dict[str, dict[str, float]]
@@ -111,9 +111,9 @@ class RankNAS(Strategy):
     @classmethod
     def settings_for(cls, evaluations: int) -> dict[str, Any]:
         """Return as many rounds as possible after the default number of samples."""
-        rest = max(1, evaluations - RankNASConfig.samples)
-        per_round = min(RankNASConfig.per_round, rest)
-        return {"samples": evaluations - rest, "per_round": per_round, "rounds": rest // per_round}
+        remaining = max(1, evaluations - RankNASConfig.samples)
+        per_round = min(RankNASConfig.per_round, remaining)
+        return {"samples": evaluations - remaining, "per_round": per_round, "rounds": remaining // per_round}
 
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
@@ -140,50 +140,50 @@ class RankNAS(Strategy):
         if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, self.config.per_round, set(self._members))
         self._ranker.fit(rows, values)
-        rough = fast_proposals(self.proposals, rows)
-        return self._best_ranked(self._pruning(rows, values, rough), rough)
+        fast = fast_proposals(self.proposals, rows)
+        return self._best_ranked(self._pruning(rows, values, fast), fast)
 
-    def _pruning(self, rows: Rows, values: NDArray[np.float64], rough: Proposals) -> Callable[[Rows], Rows]:
+    def _pruning(self, rows: Rows, values: NDArray[np.float64], fast: Proposals) -> Callable[[Rows], Rows]:
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._prunes and not limits:  # predictions stay the same
-            others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
+            others = [constraint for constraint in fast.constraints if constraint.name != self.metric]
             limits = limit_importance(self.space, others, self.seed)
         self.importance = {self.metric: importance_of(self.space, rows, values), **limits}
         if not self._prunes:
-            return lambda drawn: drawn
+            return lambda samples: samples
         searched = set(self.free_genes)
-        drawn = rough.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
-        if not len(drawn):
-            return lambda drawn: drawn
-        best = drawn[np.argsort(self._ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
+        samples = fast.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
+        if not len(samples):
+            return lambda samples: samples
+        best = samples[np.argsort(self._ranker.score(samples), kind="stable")[: max(1, round(FREQUENT * len(samples)))]]
         preferred = np.array([_most_frequent(column) for column in best.T], np.int16)
         genes = zip(self.space.choices, self.space.slots.columns, strict=True)
         dropped = [columns for choice, columns in genes if choice.name not in searched]
 
-        def pruned(drawn: Rows) -> Rows:
-            changed = drawn.copy()
+        def pruned(samples: Rows) -> Rows:
+            result = samples.copy()
             for columns in dropped:
-                changed[:, columns] = preferred[columns]
-            return self.space.slots.canonical(changed)
+                result[:, columns] = preferred[columns]
+            return self.space.slots.canonical(result)
 
         return pruned
 
-    def _best_ranked(self, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+    def _best_ranked(self, pruned: Callable[[Rows], Rows], fast: Proposals) -> Rows:
         ranker, count, evaluated = self._ranker, self.config.per_round, set(self._members) | set(self._scores)
-        whole = self.proposals.whole
-        if isinstance(ranker, GaussianProcessRanker) and len(whole) and not self._prunes:
-            best_first = np.argsort(ranker.score(whole), kind="stable")
-            order = whole[best_first[rough.feasible(whole)[best_first]]]
+        enumerated = self.proposals.enumerated
+        if isinstance(ranker, GaussianProcessRanker) and len(enumerated) and not self._prunes:
+            best_first = np.argsort(ranker.score(enumerated), kind="stable")
+            order = enumerated[best_first[fast.feasible(enumerated)[best_first]]]
         else:
-            order = self._evolved(pruned, rough)
+            order = self._evolved(pruned, fast)
         order = order[: len(evaluated) + BATCH]
         order = order[[key not in evaluated for key in row_keys(order)]]
         if isinstance(ranker, GaussianProcessRanker):
             order = np.concatenate([ranker.select(order[:SHORTLIST], count), order])
-        chosen = self.proposals.take(lambda k: order[:k], count, evaluated)
-        return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
+        batch = self.proposals.take(lambda k: order[:k], count, evaluated)
+        return self._with_children(batch, count, evaluated, count, self.config.mutation_prob)
 
-    def _evolved(self, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+    def _evolved(self, pruned: Callable[[Rows], Rows], fast: Proposals) -> Rows:
         config, space, rng = self.config, self.space, self.rng
         scores: dict[bytes, float] = {}
 
@@ -195,12 +195,12 @@ class RankNAS(Strategy):
         def best_first() -> Rows:
             return self._rows(sorted(scores, key=lambda key: (scores[key], key)))
 
-        start = rough.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
-        rank(start if len(start) else self.proposals.initial(rng, config.per_round, set()))
+        initial = fast.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
+        rank(initial if len(initial) else self.proposals.initial(rng, config.per_round, set()))
         rank(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
             parents = best_first()[: config.parents]
-            taken = set(scores)
+            excluded = set(scores)
 
             def mutated(k: int, parents: Rows = parents) -> Rows:
                 return pruned(self._mutated(parents, k, config.mutation_prob))
@@ -208,9 +208,9 @@ class RankNAS(Strategy):
             def crossed(k: int, parents: Rows = parents) -> Rows:
                 return pruned(self._crossed(parents, k))
 
-            new = [rank(rough.take(mutated, config.children, taken))]
+            new = [rank(fast.take(mutated, config.children, excluded))]
             if len(parents) > 1:
-                new.append(rank(rough.take(crossed, config.children, taken)))
+                new.append(rank(fast.take(crossed, config.children, excluded)))
             if not sum(map(len, new)):
                 break
         return best_first()
@@ -243,4 +243,4 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
 def most_important(importance: Importance, keep: int) -> set[str]:
     """Return the ``keep`` most important genes of each metric."""
     tops = [list(genes.items())[:keep] for genes in importance.values()]
-    return {gene for top in tops for gene, tau in top if tau > LEAST}
+    return {gene for top in tops for gene, tau in top if tau > MIN_IMPORTANCE}

@@ -37,10 +37,10 @@ class SharedSearch:
     """
 
     def __init__(self, make: Callable[[], Strategy]) -> None:
-        self._made = make
+        self._make = make
         self.strategy = make()
         self._opened: dict[int, tuple[str, ...]] = {}
-        self._told: set[Architecture] = set()
+        self._reported: set[Architecture] = set()
 
     def next(
         self, results: Results, running: Collection[Architecture], openings: Openings, rng: np.random.Generator
@@ -55,12 +55,12 @@ class SharedSearch:
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
             # another worker recorded a generation first
-            self.strategy, self._opened, self._told = self._made(), {}, set()
+            self.strategy, self._opened, self._reported = self._make(), {}, set()
         if not self.strategy.generation:
             self._open(results, openings)
             self.strategy.start()
         if not self.strategy.barrier:  # proposals do not depend on results
-            for finished in results.keys() - self._told:
+            for finished in results.keys() - self._reported:
                 self._tell(finished, results)
         architecture = self._free(results, running)
         while architecture is None and self._complete(results):
@@ -70,26 +70,40 @@ class SharedSearch:
             architecture = self._free(results, running)
         if architecture is None:
             architecture = self.strategy.spare(rng, [*running, *results])
-        return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
+        return Proposal(
+            architecture,
+            {generation: others for generation, others in self._opened.items() if generation not in openings},
+        )
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
         batches = iter(lambda: self.strategy.ask(1), [])
         architectures = chain(self.strategy.waiting, chain.from_iterable(batches))
-        return next((one for one in architectures if one not in results and one not in running), None)
+        return next(
+            (
+                architecture
+                for architecture in architectures
+                if architecture not in results and architecture not in running
+            ),
+            None,
+        )
 
     def _complete(self, results: Results) -> bool:
         waiting = self.strategy.waiting
-        return bool(waiting) and all(one in results for one in waiting)
+        return bool(waiting) and all(architecture in results for architecture in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
         """Tell the strategy the results recorded for its generation; all if none are recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
-        others = {one.key: one for one in results if one not in members and one not in self._told}
+        others = {
+            architecture.key: architecture
+            for architecture in results
+            if architecture not in members and architecture not in self._reported
+        }
         self._opened[generation] = tuple(openings.get(generation, others))
         for key in self._opened[generation]:
             if key in others:
                 self._tell(others[key], results)
 
     def _tell(self, architecture: Architecture, results: Results) -> None:
-        self._told.add(architecture)
+        self._reported.add(architecture)
         self.strategy.tell(architecture, results[architecture])

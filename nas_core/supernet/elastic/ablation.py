@@ -13,13 +13,13 @@ from nas_core.random_streams import own_streams
 
 RECOVERY = 20
 """Number of updates before an evaluation if no network works without a layer."""
-MOST_TRIED = 12
+MAX_RETRIED_LAYERS = 12
 """Largest depth of an encoder or decoder whose layers are all evaluated again after each removal."""
 # Beyond it, losses do not rank layers: on Multi30k, networks with one of three decoder layers have 7.0, 6.6 and 9.6
 # nats, but 3.0, 2.4 and 2.4 after 100 updates.
-BROKEN = 1.0
+MAX_LOSS_RISE = 1.0
 """Largest rise of the loss in nats at which networks are evaluated without updates."""
-MOST_RECOVERED = 6
+MAX_RECOVERED_LAYERS = 6
 """Largest depth at which networks are evaluated after updates, because of the cost."""
 
 Loss = Callable[[Mapping[str, Sequence[int]]], float]
@@ -33,53 +33,55 @@ def depth_order(
 ) -> dict[str, tuple[int, ...]]:
     """Return the layers of each side (such as encoder and decoder) by decreasing importance.
 
-    The layer with the lowest loss after its removal is removed first. Sides with more than :data:`MOST_TRIED` layers
-    are evaluated only once.
+    The layer with the lowest loss after its removal is removed first. Sides with more than :data:`MAX_RETRIED_LAYERS`
+    layers are evaluated only once.
 
     Args:
         sides: number of layers of each side.
         loss: function from the layers of each side to the loss of the network.
-        recovered: like ``loss``, after a few updates. Used for at most :data:`MOST_RECOVERED` layers if each removal
-            raises the loss of the whole network by more than :data:`BROKEN`.
+        recovered: like ``loss``, after a few updates. Used for at most :data:`MAX_RECOVERED_LAYERS` layers if each
+            removal raises the loss of the whole network by more than :data:`MAX_LOSS_RISE`.
         shallowest: smallest number of layers of each side. Default: 1.
     """
-    most = math.inf if recovered is None else loss({}) + BROKEN
-    fewest = {side: (shallowest or {}).get(side, 1) for side in sides}
-    return {side: _order(side, count, fewest[side], most, loss, recovered or loss) for side, count in sides.items()}
+    max_loss = math.inf if recovered is None else loss({}) + MAX_LOSS_RISE
+    min_layers = {side: (shallowest or {}).get(side, 1) for side in sides}
+    return {
+        side: _order(side, count, min_layers[side], max_loss, loss, recovered or loss) for side, count in sides.items()
+    }
 
 
-def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovered: Loss) -> tuple[int, ...]:
+def _order(side: str, count: int, min_layers: int, max_loss: float, loss: Loss, recovered: Loss) -> tuple[int, ...]:
     def without(layers: Sequence[int], evaluate: Loss) -> dict[int, float]:
         return {layer: evaluate({side: [other for other in layers if other != layer]}) for layer in layers}
 
     remaining = list(range(count))
-    if count > MOST_TRIED:
+    if count > MAX_RETRIED_LAYERS:
         costs = without(remaining, loss)
         return tuple(sorted(remaining, key=lambda layer: (-costs[layer], layer)))
     removed: list[int] = []
-    while len(remaining) > fewest:
+    while len(remaining) > min_layers:
         costs = without(remaining, loss)
-        if min(costs.values()) > most and len(remaining) <= MOST_RECOVERED:
+        if min(costs.values()) > max_loss and len(remaining) <= MAX_RECOVERED_LAYERS:
             costs = without(remaining, recovered)
-        worst = min(reversed(remaining), key=lambda layer: costs[layer])
-        remaining.remove(worst)
-        removed.append(worst)
+        least_important = min(reversed(remaining), key=lambda layer: costs[layer])
+        remaining.remove(least_important)
+        removed.append(least_important)
     return (*remaining, *reversed(removed))
 
 
-def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the mean loss of the largest subnet with only the layers ``kept``, by side."""
+def mean_loss(trained: Any, layers: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
+    """Return the mean loss of the largest subnet with only ``layers``, by side."""
     net = trained.net
     with evaluating(net), torch.no_grad():
-        subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+        subnet = trained.form.select_layers(net, net.select(trained.space.largest()), layers)
         return float(torch.stack([trained.loss(net, subnet, batch) for batch in batches]).mean())
 
 
-def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
+def recovered_loss(trained: Any, layers: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
     """Return the loss on every second batch after :data:`RECOVERY` updates on the others. Weights are restored."""
     train, held_out = batches[::2], batches[1::2]
     if not held_out:
-        return mean_loss(trained, kept, batches)
+        return mean_loss(trained, layers, batches)
     net = trained.net
     before, training = {name: tensor.clone() for name, tensor in net.state_dict().items()}, net.training
     optimizer = torch.optim.Adafactor(net.parameters(), lr=0.02)  # steps relative to a weight's size
@@ -87,11 +89,11 @@ def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Seq
     try:
         with own_streams(0, next(net.parameters()).device):  # equal dropout for every layer
             for update in range(RECOVERY):
-                subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
+                subnet = trained.form.select_layers(net, net.select(trained.space.largest()), layers)
                 optimizer.zero_grad()
                 trained.loss(net, subnet, train[update % len(train)]).backward()
                 optimizer.step()  # type: ignore[no-untyped-call]
-        return mean_loss(trained, kept, held_out)
+        return mean_loss(trained, layers, held_out)
     finally:
         net.load_state_dict(before)
         net.zero_grad()

@@ -21,11 +21,18 @@ from nas_core.layers.torch_modes import evaluating
 from nas_core.layers.weights import Affine, named_tensors
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
-from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorded, attentions_of, computed, record
+from nas_core.supernet.elastic.recording import (
+    AttentionWeights,
+    Recorded,
+    TreePath,
+    attentions_of,
+    compute_attention,
+    record,
+)
 from nas_core.supernet.teacher.taps import Taps
 
 # Added to variances relative to their mean, for directions without input.
-_LEAST = 1e-6
+_JITTER = 1e-6
 
 
 class FitConfig(NamedTuple):
@@ -41,7 +48,7 @@ class FitConfig(NamedTuple):
     """Seed of the order of batches."""
 
 
-class Fitted(NamedTuple):
+class FitErrors(NamedTuple):
     """Squared errors of an attention type, divided by the mean square of the trained attention's output.
 
     They are measured on held-out batches if there are at least five batches.
@@ -64,7 +71,7 @@ def fit(
     batches: Sequence[Any],
     loss: Callable[[Any, Any], Tensor],
     config: FitConfig | None = None,
-) -> list[Fitted]:
+) -> list[FitErrors]:
     """Fit each attention type that a layer may choose to the attention of the largest network.
 
     The output of the largest network does not change.
@@ -87,30 +94,32 @@ def _fit_gene(
     batches: Sequence[Any],
     loss: Callable[[Any, Any], Tensor],
     config: FitConfig,
-) -> list[Fitted]:
+) -> list[FitErrors]:
     largest = space.largest()
     base = net.select(largest)
     trained = largest[gene]
     assert isinstance(trained, tuple)
     fitted = []
     for layer, row in enumerate(space.choice(gene).options[: len(trained)]):
-        linear: dict[str, AttentionWeights] = {}
-        place: Place = ()
+        weights_of: dict[str, AttentionWeights] = {}
+        path: TreePath = ()
         for kind in map(str, row):
             if kind != trained[layer]:
                 changed = Architecture({**largest, gene: (*trained[:layer], kind, *trained[layer + 1 :])})
-                place, linear[kind] = _changed(base, net.select(changed))
-        if not linear:
+                path, weights_of[kind] = _changed_attention(base, net.select(changed))
+        if not weights_of:
             continue
-        recorded = record(base, place, [weights.kind for weights in linear.values()], batches, loss)
-        for kind, weights in linear.items():
-            fitted.append(Fitted(gene, layer, kind, *_fit_one(weights, recorded, config)))
+        recorded = record(base, path, [weights.kind for weights in weights_of.values()], batches, loss)
+        for kind, weights in weights_of.items():
+            fitted.append(FitErrors(gene, layer, kind, *_fit_one(weights, recorded, config)))
     return fitted
 
 
-def _changed(base: Any, other: Any) -> tuple[Place, AttentionWeights]:
+def _changed_attention(base: Any, other: Any) -> tuple[TreePath, AttentionWeights]:
     before = dict(attentions_of(base))
-    (changed,) = [(at, weights) for at, weights in attentions_of(other) if weights.kind.name != before[at].kind.name]
+    (changed,) = [
+        (path, weights) for path, weights in attentions_of(other) if weights.kind.name != before[path].kind.name
+    ]
     return changed
 
 
@@ -125,33 +134,33 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
         rotate(weights, fitted)
         _solve(weights, fitted, config.ridge)
 
-    _kept_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
+    _keep_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
     if weights.kind.reads_positive_parts:
-        _kept_if_better(weights, held_out, _mean_error(weights, held_out), rotate_and_solve)
-    solved = _mean_error(weights, held_out)
+        _keep_if_better(weights, held_out, _mean_error(weights, held_out), rotate_and_solve)
+    solved_error = _mean_error(weights, held_out)
     if config.steps:
-        _kept_if_better(weights, held_out, solved, lambda: _train(weights, fitted, config))
-    return before, solved, _mean_error(weights, held_out)
+        _keep_if_better(weights, held_out, solved_error, lambda: _train(weights, fitted, config))
+    return before, solved_error, _mean_error(weights, held_out)
 
 
 def _mean_error(weights: AttentionWeights, recorded: Sequence[Recorded]) -> float:
     with torch.no_grad():
-        sums = [_error(weights, batch, batch.output.square()[batch.counted].sum()) for batch in recorded]
+        sums = [_error(weights, batch, batch.output.square()[batch.loss_mask].sum()) for batch in recorded]
         return float(torch.stack(sums).mean())
 
 
 def _error(weights: AttentionWeights, recorded: Recorded, square: Tensor) -> Tensor:
-    difference = (computed(weights, recorded) - recorded.output).square().sum(-1)
-    return (difference * recorded.counted).sum() / square.clamp(min=1e-12)
+    difference = (compute_attention(weights, recorded) - recorded.output).square().sum(-1)
+    return (difference * recorded.loss_mask).sum() / square.clamp(min=1e-12)
 
 
-def _kept_if_better(
+def _keep_if_better(
     weights: AttentionWeights, recorded: Sequence[Recorded], error: float, change: Callable[[], None]
 ) -> None:
-    former = _values(weights)
+    previous = _values(weights)
     change()
     if not _mean_error(weights, recorded) < error:
-        _restore(weights, former)
+        _restore(weights, previous)
 
 
 def _values(weights: AttentionWeights) -> list[Tensor]:
@@ -165,7 +174,7 @@ def _restore(weights: AttentionWeights, values: Sequence[Tensor]) -> None:
 
 
 def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float) -> None:
-    out = weights.out_proj
+    out_proj = weights.out_proj
     with torch.no_grad():
         sums = [_sums(weights, batch) for batch in recorded]
         count, h, y, hh, hy = (sum(column[1:], column[0]) for column in zip(*sums, strict=True))
@@ -173,23 +182,23 @@ def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float
         products = hh - torch.outer(h, h) / count
         products.diagonal().add_(ridge * products.diagonal().mean() + 1e-12)
         change = torch.linalg.solve(products, hy - torch.outer(h, y) / count).T
-        out.weight.add_(change.to(out.weight.dtype))
-        out.bias.add_(((y - change @ h) / count).to(out.bias.dtype))
+        out_proj.weight.add_(change.to(out_proj.weight.dtype))
+        out_proj.bias.add_(((y - change @ h) / count).to(out_proj.bias.dtype))
 
 
 def _sums(weights: AttentionWeights, recorded: Recorded) -> tuple[Tensor, ...]:
     with Taps({"out": weights.out_proj.weight}, inputs=True) as taps:
-        output = computed(weights, recorded)
+        output = compute_attention(weights, recorded)
     # sums over positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T
-    h = taps.inputs["out"][0][recorded.counted].double()
-    y = (recorded.output - output)[recorded.counted].double()
-    return recorded.counted.sum(), h.sum(0), y.sum(0), h.T @ h, h.T @ y
+    h = taps.inputs["out"][0][recorded.loss_mask].double()
+    y = (recorded.output - output)[recorded.loss_mask].double()
+    return recorded.loss_mask.sum(), h.sum(0), y.sum(0), h.T @ h, h.T @ y
 
 
 def _train(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitConfig) -> None:
     tensors = [tensor for _, tensor in named_tensors(weights)]
     stream = torch.Generator().manual_seed(config.seed)
-    squares = [batch.output.square()[batch.counted].sum() for batch in recorded]
+    squares = [batch.output.square()[batch.loss_mask].sum() for batch in recorded]
     optimizer = torch.optim.Adam(tensors, config.lr, betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, config.steps)
     rounds = -(-config.steps // len(recorded))
@@ -213,15 +222,15 @@ def rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
     queries, keys = _queries_and_keys(weights)
     width = len(queries.bias) // weights.heads
     with torch.no_grad():
-        read = _moments([batch.x[batch.counted] for batch in recorded])
+        read = _moments([batch.x[batch.loss_mask] for batch in recorded])
         memory = read if recorded[0].memory is None else _moments([_memory(batch) for batch in recorded])
         for head in range(weights.heads):
             rows = slice(head * width, (head + 1) * width)
             q, k = (torch.cat([p.weight[rows], p.bias[rows, None]], 1).double() for p in (queries, keys))
             root_q, root_k = _root(q @ read @ q.T), _root(k @ memory @ k.T)
-            left, strength, right = torch.linalg.svd(root_q.T @ root_k)
-            q = strength.sqrt()[:, None] * (left.T @ torch.linalg.solve(root_q, q))
-            k = strength.sqrt()[:, None] * (right @ torch.linalg.solve(root_k, k))
+            u, singular, vh = torch.linalg.svd(root_q.T @ root_k)
+            q = singular.sqrt()[:, None] * (u.T @ torch.linalg.solve(root_q, q))
+            k = singular.sqrt()[:, None] * (vh @ torch.linalg.solve(root_k, k))
             for projection, value in ((queries, _with_negatives(q)), (keys, _with_negatives(k))):
                 projection.weight[rows] = value[:, :-1].to(projection.weight.dtype)
                 projection.bias[rows] = value[:, -1].to(projection.bias.dtype)
@@ -229,8 +238,8 @@ def rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
 
 def _queries_and_keys(weights: AttentionWeights) -> tuple[Affine, Affine]:
     if isinstance(weights, SelfAttentionWeights):
-        parts = [tensor.detach().chunk(3) for tensor in weights.in_proj]
-        return Affine(parts[0][0], parts[1][0]), Affine(parts[0][1], parts[1][1])
+        chunks = [tensor.detach().chunk(3) for tensor in weights.in_proj]
+        return Affine(chunks[0][0], chunks[1][0]), Affine(chunks[0][1], chunks[1][1])
     keys = Affine(*(tensor.detach().chunk(2)[0] for tensor in weights.kv_proj))
     return Affine(*(tensor.detach() for tensor in weights.q_proj)), keys
 
@@ -248,9 +257,9 @@ def _moments(inputs: Sequence[Tensor]) -> Tensor:
 
 
 def _root(moments: Tensor) -> Tensor:
-    least = _LEAST * moments.diagonal().mean() + 1e-30
+    jitter = _JITTER * moments.diagonal().mean() + 1e-30
     root: Tensor = torch.linalg.cholesky(
-        moments + least * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
+        moments + jitter * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)
     )
     return root
 

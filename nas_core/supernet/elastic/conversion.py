@@ -16,7 +16,7 @@ from nas_core.files.writing import make_folder
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
 from nas_core.supernet.elastic.ablation import depth_order, mean_loss, recovered_loss
-from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
+from nas_core.supernet.elastic.attention import FitConfig, FitErrors, fit
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
@@ -59,7 +59,7 @@ class ConversionResult:
     """Layer indices of each side (such as encoder) by decreasing importance. Empty if unchanged."""
     sorted_axes: int
     """Number of axes (heads, hidden units, channels) that are sorted by importance."""
-    fitted: tuple[Fitted, ...] = ()
+    fitted: tuple[FitErrors, ...] = ()
     """Errors of other attention types."""
 
 
@@ -119,16 +119,16 @@ def convert(
     scores = importance(net, axes, importance_by, batches, lambda batch: trained.loss(net, net.select(largest), batch))
     orders = sort_axes(net, axes, scores)
     layers: dict[str, tuple[int, ...]] = {}
-    sides = {side: count for side, count in form.sides(net).items() if _may_be_ordered(trained.space, side)}
+    sides = {side: count for side, count in form.sides(net).items() if _can_reorder(trained.space, side)}
     if batches and importance_by != "none" and sides:
         layers = depth_order(
             sides,
-            lambda kept: mean_loss(trained, kept, batches),
-            lambda kept: recovered_loss(trained, kept, batches),
+            lambda layers: mean_loss(trained, layers, batches),
+            lambda layers: recovered_loss(trained, layers, batches),
             {side: min(int(count) for count in trained.space.choice(_depth(side)).options[0]) for side in sides},
         )
         form.set_order(net, layers)
-    fitted: Sequence[Fitted] = ()
+    fitted: Sequence[FitErrors] = ()
     if fit_steps:
         config = FitConfig(steps=fit_steps)
         fitted = fit(net, trained.space, batches, lambda subnet, batch: trained.loss(net, subnet, batch), config)
@@ -137,7 +137,7 @@ def convert(
     return ConversionResult(difference, len(batches), layers, len(orders), tuple(fitted))
 
 
-def _may_be_ordered(space: SearchSpace, side: str) -> bool:
+def _can_reorder(space: SearchSpace, side: str) -> bool:
     depth = _depth(side)
     if depth in space.fixed or len(space.choice(depth).options[0]) < 2:
         return False

@@ -40,19 +40,19 @@ def importance(
         return {axis.name: _weight_norms(axis, state) for axis in axes}
     read_by = {name: state[name] for axis in axes for name in axis.read_by}
     sums = {name: torch.zeros(weight.shape[1], device=weight.device) for name, weight in read_by.items()}
-    counted = {name: torch.zeros((), device=weight.device) for name, weight in read_by.items()}
+    counts = {name: torch.zeros((), device=weight.device) for name, weight in read_by.items()}
     assert loss is not None
     with evaluating(net):
         for batch in batches:
-            _add_squares(_recorded(read_by, loss, batch), sums, counted)
+            _add_squares(_record_inputs(read_by, loss, batch), sums, counts)
     scores = {
-        name: total / counted[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
+        name: total / counts[name].clamp(min=1) * read_by[name].detach().float().square().sum(0)
         for name, total in sums.items()
     }
-    return {axis.name: _joined(axis, scores) for axis in axes}
+    return {axis.name: _axis_scores(axis, scores) for axis in axes}
 
 
-def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
+def _record_inputs(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
     read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
@@ -61,15 +61,15 @@ def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[
 
 
 def _add_squares(
-    recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counted: dict[str, Tensor]
+    recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counts: dict[str, Tensor]
 ) -> None:
     for name, x, gradient in recorded:
-        used = gradient.ne(0).any(-1, keepdim=True)
-        sums[name] += (x.float().square() * used).flatten(0, -2).sum(0)
-        counted[name] += used.sum()
+        mask = gradient.ne(0).any(-1, keepdim=True)
+        sums[name] += (x.float().square() * mask).flatten(0, -2).sum(0)
+        counts[name] += mask.sum()
 
 
-def _joined(axis: Axis, sums: dict[str, Tensor]) -> Tensor:
+def _axis_scores(axis: Axis, sums: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
     for name in axis.read_by:
         total += sums[name].cpu().view(axis.size, axis.unit).sum(1)
@@ -78,10 +78,10 @@ def _joined(axis: Axis, sums: dict[str, Tensor]) -> Tensor:
 
 def _weight_norms(axis: Axis, state: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
-    for part in axis.parts:
-        if not state[part.name].is_floating_point():  # numbers of the channels
+    for dimension in axis.parts:
+        if not state[dimension.name].is_floating_point():  # numbers of the channels
             continue
-        tensor = state[part.name].detach().float().cpu()
-        squares = tensor.square().transpose(0, part.dim).flatten(1).sum(1) if tensor.ndim > 1 else tensor.square()
-        total += squares.view(part.blocks, axis.size, -1).sum((0, 2))
+        tensor = state[dimension.name].detach().float().cpu()
+        squares = tensor.square().transpose(0, dimension.dim).flatten(1).sum(1) if tensor.ndim > 1 else tensor.square()
+        total += squares.view(dimension.blocks, axis.size, -1).sum((0, 2))
     return total.sqrt()

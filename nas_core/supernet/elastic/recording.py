@@ -20,7 +20,7 @@ from nas_core.layers.attention.projections import (
 from nas_core.supernet.teacher.taps import Taps
 
 AttentionWeights = SelfAttentionWeights | CrossAttentionWeights
-Place = tuple[str | int, ...]
+TreePath = tuple[str | int, ...]
 """Path in the nested tuples of a subnet, such as ``("encoder_layers", 3, "self_attn")``."""
 
 
@@ -37,21 +37,21 @@ class Recorded(NamedTuple):
     key_positions: Tensor | None
     output: Tensor
     """``(B, T, C)``, after the output projection."""
-    counted: Tensor
+    loss_mask: Tensor
     """``(B, T)``, True at positions that affect the loss."""
 
 
-def attentions_of(subnet: Any, place: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
+def attentions_of(subnet: Any, path: TreePath = ()) -> Iterator[tuple[TreePath, AttentionWeights]]:
     """Yield path and weights of each attention of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
-        yield place, subnet
+        yield path, subnet
     elif isinstance(subnet, tuple | list):
         names: Sequence[str | int] = getattr(subnet, "_fields", range(len(subnet)))
-        for name, part in zip(names, subnet, strict=True):
-            yield from attentions_of(part, (*place, name))
+        for name, child in zip(names, subnet, strict=True):
+            yield from attentions_of(child, (*path, name))
 
 
-def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
+def compute_attention(weights: AttentionWeights, recorded: Recorded) -> Tensor:
     """Return the output ``(B, T, C)`` of attention with these weights on recorded inputs."""
     if isinstance(weights, SelfAttentionWeights):
         return self_attention(recorded.x, weights, recorded.mask, 0.0, recorded.causal)
@@ -62,7 +62,7 @@ def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
 
 def record(
     subnet: Any,
-    place: Place,
+    path: TreePath,
     others: Sequence[AttentionKind],
     batches: Iterable[Any],
     loss: Callable[[Any, Any], Tensor],
@@ -73,27 +73,27 @@ def record(
         others: attention mechanisms that will use the recorded inputs.
         loss: function from the subnet and a batch to the loss. Positions with zero gradient are not counted.
     """
-    path = ".".join(map(str, place))
-    weights = dict(attentions_of(subnet))[place]
-    watched = _Watched(weights.kind, others)
-    watched_subnet = _with(subnet, place, weights._replace(kind=cast(AttentionKind, watched)))
+    label = ".".join(map(str, path))
+    weights = dict(attentions_of(subnet))[path]
+    recorder = _RecordingKind(weights.kind, others)
+    recorded_subnet = _replace_at(subnet, path, weights._replace(kind=cast(AttentionKind, recorder)))
     reads = [weights.in_proj] if isinstance(weights, SelfAttentionWeights) else [weights.q_proj, weights.kv_proj]
     names = {str(number): affine.weight for number, affine in enumerate([*reads, weights.out_proj])}
     recorded = []
     for batch in batches:
-        watched.calls.clear()
+        recorder.calls.clear()
         with torch.enable_grad(), Taps(names, inputs=True, outputs=True) as taps:
-            value = loss(watched_subnet, batch)
+            value = loss(recorded_subnet, batch)
         outputs = taps.outputs.get(str(len(reads)), [])
-        if len(outputs) != 1 or len(watched.calls) != 1:
+        if len(outputs) != 1 or len(recorder.calls) != 1:
             raise ConfigError(
-                f"the loss runs attention {path} {len(outputs)} times; expected a loss that runs the network once"
+                f"the loss runs attention {label} {len(outputs)} times; expected a loss that runs the network once"
             )
         (gradient,) = torch.autograd.grad(value, outputs, allow_unused=True) if value.requires_grad else (None,)
         if gradient is None:
-            raise ConfigError(f"the loss does not depend on attention {path}; give a loss of the network's output")
+            raise ConfigError(f"the loss does not depend on attention {label}; give a loss of the network's output")
         inputs = [taps.inputs[name][0].detach() for name in list(names)[: len(reads)]]
-        (call,) = watched.calls
+        (call,) = recorder.calls
         recorded.append(
             Recorded(
                 inputs[0],
@@ -108,7 +108,7 @@ def record(
     return recorded
 
 
-class _Watched:
+class _RecordingKind:
     """Attention mechanism that records its calls. Its limits are those of all mechanisms."""
 
     def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
@@ -126,10 +126,12 @@ class _Watched:
         return self._kind.attend(q, k, v, **options)
 
 
-def _with(value: Any, place: Place, part: Any) -> Any:
-    if not place:
-        return part
-    first, *rest = place
+def _replace_at(value: Any, path: TreePath, replacement: Any) -> Any:
+    if not path:
+        return replacement
+    first, *rest = path
     if hasattr(value, "_fields"):
-        return value._replace(**{str(first): _with(getattr(value, str(first)), tuple(rest), part)})
-    return type(value)(_with(item, tuple(rest), part) if index == first else item for index, item in enumerate(value))
+        return value._replace(**{str(first): _replace_at(getattr(value, str(first)), tuple(rest), replacement)})
+    return type(value)(
+        _replace_at(item, tuple(rest), replacement) if index == first else item for index, item in enumerate(value)
+    )

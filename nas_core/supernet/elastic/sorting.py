@@ -27,15 +27,17 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
                 continue
             order = torch.argsort(scores[axis.name], descending=True, stable=True).cpu()
             orders[axis.name] = order
-            for part in axis.parts:
-                tensor = state[part.name]
-                tensor.copy_(tensor.index_select(part.dim, along(axis, part, tensor, order).to(tensor.device)))
+            for dimension in axis.parts:
+                tensor = state[dimension.name]
+                tensor.copy_(
+                    tensor.index_select(dimension.dim, sort_indices(axis, dimension, tensor, order).to(tensor.device))
+                )
     return orders
 
 
-def along(axis: Axis, part: Part, tensor: Tensor, order: Tensor) -> Tensor:
-    """Return indices that sort dimension ``part.dim`` of ``tensor`` by the order ``(size,)`` of axis entries."""
-    length = tensor.shape[part.dim] // part.blocks
+def sort_indices(axis: Axis, dimension: Part, tensor: Tensor, order: Tensor) -> Tensor:
+    """Return indices that sort ``dimension`` of ``tensor`` by the order ``(size,)`` of axis entries."""
+    length = tensor.shape[dimension.dim] // dimension.blocks
     unit = length // axis.size
     numbers = order[:, None] * unit + torch.arange(unit)
-    return (torch.arange(part.blocks)[:, None] * length + numbers.flatten()).flatten()
+    return (torch.arange(dimension.blocks)[:, None] * length + numbers.flatten()).flatten()

@@ -21,22 +21,24 @@ _IMPLIED = ("attention", "head_dim")
 """Genes that a space may lack, if all of its networks have softmax attention, or heads of one size."""
 
 
-def space_for(space: str | SearchSpace, trained: Mapping[str, Any], around: Callable[[], SearchSpace]) -> SearchSpace:
+def space_for(
+    space: str | SearchSpace, trained: Mapping[str, Any], make_space: Callable[[], SearchSpace]
+) -> SearchSpace:
     """Return a space whose largest network is the trained one.
 
     Args:
         space: a space, its name or file, or a value for :func:`resolve`.
         trained: genes of the trained network, whose attention is softmax.
-        around: function that builds the space of ``auto``.
+        make_space: function that builds the space of ``auto``.
     """
     if isinstance(space, str) and is_auto(space):
-        return resolve(space, around)
+        return resolve(space, make_space)
     space = get_space(space) if isinstance(space, str) else space
     largest = dict(space.largest())
     kinds = dict.fromkeys((gene for gene in largest if gene.endswith("attention")), "softmax")
     for gene, expected in {**trained, **kinds}.items():
         option = largest.get(gene, expected if gene in _IMPLIED else None)
-        if _for_all_layers(option) != _for_all_layers(expected):
+        if _layer_value(option) != _layer_value(expected):
             raise SpaceError(
                 f"the largest network of space {space.name!r} has {gene} {option}, but the trained network has"
                 f" {expected}; give a space whose largest network is the trained one, or auto"
@@ -44,26 +46,26 @@ def space_for(space: str | SearchSpace, trained: Mapping[str, Any], around: Call
     return space
 
 
-def _for_all_layers(gene: Any) -> Any:
+def _layer_value(gene: Any) -> Any:
     return gene[0] if isinstance(gene, tuple) and len(set(gene)) == 1 else gene
 
 
-def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
+def resolve(space: str, make_space: Callable[[], SearchSpace]) -> SearchSpace:
     """Return the space that a value of ``--space`` names.
 
     Args:
         space: ``auto``, ``auto:GENE,GENE`` (choices of these genes and of attention) or ``attention``.
-        around: function that builds the space of ``auto``.
+        make_space: function that builds the space of ``auto``.
     """
     if space == ATTENTION:
-        return attention_only(around())
+        return attention_only(make_space())
     if ":" not in space:
-        return around()
+        return make_space()
     names = space.partition(":")[2]
     genes = [name.strip() for name in names.split(",") if name.strip()]
     if not genes:
         raise ConfigError(f"--space {space} has no genes; give names, e.g. auto:layers,ffn_dim, or auto for all genes")
-    return varying(around(), genes)
+    return varying(make_space(), genes)
 
 
 def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
@@ -79,7 +81,7 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
             raise unknown_choice("size of --space auto", gene, endings)
     searched = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
     kinds = {choice.name for choice in attention_choices(space)}
-    return _narrowed(space, searched | kinds, "-".join([space.name, *genes]))
+    return _with_choices(space, searched | kinds, "-".join([space.name, *genes]))
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
@@ -88,10 +90,10 @@ def attention_only(space: SearchSpace) -> SearchSpace:
         raise ConfigError(
             f"space {space.name!r} has no choice of attention; give several kinds, e.g. --attention softmax,linear"
         )
-    return _narrowed(space, kinds, f"{space.name}-attention")
+    return _with_choices(space, kinds, f"{space.name}-attention")
 
 
-def _narrowed(space: SearchSpace, searched: Collection[str], name: str) -> SearchSpace:
+def _with_choices(space: SearchSpace, searched: Collection[str], name: str) -> SearchSpace:
     largest = space.largest()
     choices = []
     for choice in space.choices:

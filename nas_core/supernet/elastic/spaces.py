@@ -16,7 +16,7 @@ DEPTHS = 0.5
 _MULTIPLE = 16
 
 
-def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
+def size_options(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
     """Return a trained size and the fractions ``shares`` of it, in descending order.
 
     Args:
@@ -31,7 +31,7 @@ def depths(layers: int, share: float = DEPTHS) -> tuple[int, ...]:
 
 
 def rounding(size: int) -> int:
-    """Return the multiple for :func:`around`: a power of two that divides ``size``, at most 16."""
+    """Return the multiple for :func:`size_options`: a power of two that divides ``size``, at most 16."""
     multiple = 1
     while multiple < _MULTIPLE and size % (2 * multiple) == 0 and 16 * multiple <= size:
         multiple *= 2

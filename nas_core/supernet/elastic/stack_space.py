@@ -9,7 +9,7 @@ from nas_core.space import SearchSpace
 from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.supernet.elastic.kinds import kinds_at
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, rounding, size_options
 
 
 class StackSizes(NamedTuple):
@@ -46,9 +46,9 @@ def masked_lm_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("
 def _options(sizes: StackSizes) -> dict[str, Any]:
     return {
         "layers": depths(sizes.layers),
-        "embed_dims": around(sizes.embed_dim, WIDTHS, rounding(sizes.embed_dim)),
-        "ffn_dims": around(sizes.ffn_dim, FFN, rounding(sizes.ffn_dim)),
-        "heads": around(sizes.heads, HEADS),
+        "embed_dims": size_options(sizes.embed_dim, WIDTHS, rounding(sizes.embed_dim)),
+        "ffn_dims": size_options(sizes.ffn_dim, FFN, rounding(sizes.ffn_dim)),
+        "heads": size_options(sizes.heads, HEADS),
         "head_dim": sizes.head_dim,
     }
 

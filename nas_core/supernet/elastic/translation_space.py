@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nas_core.space import Choice, SearchSpace
 from nas_core.space.mformer import with_attention
 from nas_core.supernet.elastic.kinds import kinds_at
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, rounding, size_options
 
 # Option of decoder.arbitrary_cross for the last encoder layer, as in trained networks.
 _LAST_LAYER = -1
@@ -32,13 +32,13 @@ def auto_space(
         attention: attention types that each layer may choose if possible, including softmax.
     """
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
-    shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
+    depth_options = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
     choices = []
     for side, sizes in (("encoder", encoder), ("decoder", decoder)):
-        width = around(sizes.embed_dim, WIDTHS, rounding(sizes.embed_dim))
-        choices += [Choice.make(f"{side}.embed_dim", width), Choice.make(f"{side}.layers", shallow[side])]
-        layered = {"ffn_dim": around(sizes.ffn_dim, FFN, rounding(sizes.ffn_dim))}
-        heads = around(sizes.heads, HEADS)
+        width = size_options(sizes.embed_dim, WIDTHS, rounding(sizes.embed_dim))
+        choices += [Choice.make(f"{side}.embed_dim", width), Choice.make(f"{side}.layers", depth_options[side])]
+        layered = {"ffn_dim": size_options(sizes.ffn_dim, FFN, rounding(sizes.ffn_dim))}
+        heads = size_options(sizes.heads, HEADS)
         layered |= {"self_heads": heads} if side == "encoder" else {"self_heads": heads, "cross_heads": heads}
         choices += [Choice.make(f"{side}.{n}", o, f"{side}.layers", sizes.layers) for n, o in layered.items()]
     choices.append(Choice.make("decoder.arbitrary_cross", (_LAST_LAYER,), "decoder.layers", decoder.layers))

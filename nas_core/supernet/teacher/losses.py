@@ -48,9 +48,9 @@ def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None) ->
     """
     shared = min(student.shape[-1], teacher.shape[-1])
     with without_autocast(student):
-        ours = F.layer_norm(_exact(student[..., :shared]), (shared,))
-        theirs = F.layer_norm(_exact(teacher[..., :shared].detach()), (shared,))
-        rows = (ours - theirs.to(ours.dtype)).square().mean(-1)
+        student_norm = F.layer_norm(_exact(student[..., :shared]), (shared,))
+        teacher_norm = F.layer_norm(_exact(teacher[..., :shared].detach()), (shared,))
+        rows = (student_norm - teacher_norm.to(student_norm.dtype)).square().mean(-1)
         if mask is None:
             return rows.mean()
         return (rows * mask).sum() / mask.sum().clamp(min=1)

@@ -45,8 +45,8 @@ class DistilledSums(NamedTuple):
     """Sums over rows without padding. Only ``loss`` has a gradient."""
 
     loss: Tensor
-    """``(1 - w) * own + w * distilled``."""
-    own: Tensor
+    """``(1 - w) * smoothed + w * distilled``."""
+    smoothed: Tensor
     """Label-smoothed cross entropy."""
     nll: Tensor
     """Negative log-likelihood."""
@@ -84,11 +84,11 @@ def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx:
     with without_autocast(logits):
         log_q = F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
         keep = target.ne(padding_idx)
-        spread = smoothing / (logits.shape[-1] - 1)
+        off_target = smoothing / (logits.shape[-1] - 1)
         nll = -(log_q.gather(1, target[:, None])[:, 0] * keep).sum()
-        loss = (1.0 - smoothing - spread) * nll
+        loss = (1.0 - smoothing - off_target) * nll
         if smoothing:
-            loss = loss - spread * (log_q.sum(-1) * keep).sum()
+            loss = loss - off_target * (log_q.sum(-1) * keep).sum()
     return loss, nll.detach()
 
 
@@ -153,7 +153,7 @@ def projected_distilled_loss(
 
 
 class _Distilled(NamedTuple):
-    own: Smoothed
+    smoothed: Smoothed
     teacher: Probabilities | Projection
     weight: float
     temperature: float
@@ -165,7 +165,7 @@ class _Distilled(NamedTuple):
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        target_loss, nll, norm = self.own.losses(rows, logits)
+        target_loss, nll, norm = self.smoothed.losses(rows, logits)
         soft, soft_norm, share = logits, norm, self.weight
         if self.temperature != 1:
             soft, share = logits / self.temperature, 1.0
@@ -176,7 +176,7 @@ class _Distilled(NamedTuple):
             else (self.teacher.probabilities[rows], self.teacher.negative_entropy[rows])
         )
         row_kl = negative_entropy - torch.linalg.vecdot(p, soft) + soft_norm[:, 0]
-        keep = self.own.target[rows].ne(self.own.padding_idx)
+        keep = self.smoothed.target[rows].ne(self.smoothed.padding_idx)
         distilled = (row_kl * self.temperature**2 * keep).sum()
         target_loss, nll = target_loss.sum(), nll.sum()
         sums = (1 - self.weight) * target_loss + self.weight * distilled, target_loss, nll, distilled
@@ -186,4 +186,4 @@ class _Distilled(NamedTuple):
         target_weight = 1 - self.weight
         if self.temperature != 1:
             grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=target_weight)
-        return sums, self.own.less_target(rows, grad, target_weight)
+        return sums, self.smoothed.subtract_target(rows, grad, target_weight)

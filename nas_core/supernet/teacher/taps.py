@@ -31,7 +31,7 @@ class Taps(TorchFunctionMode):
         self._weights = dict(weights)  # referenced, so that no other tensor gets the same address
         self._names: dict[object, list[str]] = {}
         for name, weight in self._weights.items():
-            self._names.setdefault(_place(weight), []).append(name)
+            self._names.setdefault(_weight_key(weight), []).append(name)
         self.clear()
 
     def clear(self) -> None:
@@ -44,7 +44,7 @@ class Taps(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func is not F.linear or not (
-            names := self._names.get(_place(args[1] if len(args) > 1 else kwargs["weight"]))
+            names := self._names.get(_weight_key(args[1] if len(args) > 1 else kwargs["weight"]))
         ):
             return func(*args, **kwargs)
         x = args[0] if args else kwargs["input"]
@@ -59,6 +59,6 @@ class Taps(TorchFunctionMode):
         return result
 
 
-def _place(weight: Tensor) -> object:
+def _weight_key(weight: Tensor) -> object:
     address = weight.data_ptr() if weight.device.type != "meta" else 0
     return (address, weight.device, tuple(weight.shape), weight.stride()) if address else id(weight)

@@ -39,8 +39,8 @@ def test_layers_that_run_and_their_order() -> None:
     net = build().eval()
     assert LANGUAGE_ELASTIC.sides(net) == {"": 4}
     full = net.select(SPACE.largest())
-    assert LANGUAGE_ELASTIC.running(net, full, {}) is full
-    without = LANGUAGE_ELASTIC.running(net, full, {"": (3, 0, 2)})
+    assert LANGUAGE_ELASTIC.select_layers(net, full, {}) is full
+    without = LANGUAGE_ELASTIC.select_layers(net, full, {"": (3, 0, 2)})
     assert [id(each) for each in without.layers] == [id(full.layers[index]) for index in (0, 2, 3)]
     LANGUAGE_ELASTIC.set_order(net, {"": (2, 0, 3, 1)})
     genes = {**architecture("softmax", 16).to_dict(), "heads": [4] * 3, "ffn_dim": [24] * 3}

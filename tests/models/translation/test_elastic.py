@@ -70,7 +70,7 @@ def test_layers_are_left_out_by_their_index() -> None:
     net = build()
     largest = net.select(AROUND.largest())
     assert TRANSLATION_ELASTIC.sides(net) == {"encoder": 3, "decoder": 3}
-    kept = TRANSLATION_ELASTIC.running(net, largest, {"encoder": (2, 0), "decoder": (1,)})
+    kept = TRANSLATION_ELASTIC.select_layers(net, largest, {"encoder": (2, 0), "decoder": (1,)})
     TRANSLATION_ELASTIC.set_order(net, {"encoder": (0, 2, 1), "decoder": (1, 0, 2)})
     genes = AROUND.largest().to_dict()
     shallow = {"encoder.layers": 2, "decoder.layers": 1}
@@ -79,5 +79,5 @@ def test_layers_are_left_out_by_their_index() -> None:
     assert kept.architecture == architecture
     with torch.no_grad():
         close(net(kept, SOURCE, TARGET), output(net, architecture))
-        full = TRANSLATION_ELASTIC.running(net, largest, {})
+        full = TRANSLATION_ELASTIC.select_layers(net, largest, {})
         close(net(full, SOURCE, TARGET), output(net, AROUND.largest()))

@@ -16,7 +16,7 @@ from nni.nas.space import ExecutableModelSpace, ModelStatus
 from nni.nas.strategy.middleware import Filter
 
 from nas_core.space import Architecture
-from nni_ext.nas.engines import Submitted, keep_listening
+from nni_ext.nas.engines import SubmittedModels, keep_listening
 
 
 def test_an_engine_that_no_longer_listens() -> None:
@@ -42,7 +42,7 @@ class Heard:
     """Three models named by their numbers, and what is known of them."""
 
     def __init__(self) -> None:
-        self.engine, self.submitted = ExecutionEngine(), Submitted()
+        self.engine, self.submitted = ExecutionEngine(), SubmittedModels()
         self.submitted.listen(self.engine)
         self.models = [ExecutableModelSpace(ModelStatus.Training) for _ in range(3)]
         for number, model in enumerate(self.models):

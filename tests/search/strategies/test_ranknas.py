@@ -115,7 +115,7 @@ def test_predictions_are_those_of_the_formula() -> None:
     noisy = kernel[:58, :58] + process.noise * np.eye(58)
     assert posterior.mean == pytest.approx(kernel[:, :58] @ np.linalg.solve(noisy, normal_scores(values)), abs=1e-4)
     assert posterior.deviation == pytest.approx(deviation(evaluated), abs=1e-3)
-    posterior.believe(100)
+    posterior.assume_mean(100)
     assert posterior.deviation == pytest.approx(deviation([*evaluated, 100]), abs=1e-3)
 
 

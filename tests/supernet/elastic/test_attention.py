@@ -18,9 +18,9 @@ from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
 from nas_core.models.translation import TranslationNet
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit, rotate
+from nas_core.supernet.elastic.attention import FitConfig, FitErrors, fit, rotate
 from nas_core.supernet.elastic.conversion import convert
-from nas_core.supernet.elastic.recording import Recorded, attentions_of, computed, record
+from nas_core.supernet.elastic.recording import Recorded, attentions_of, compute_attention, record
 from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, Batch, batches, loss, several, trained
 
 STEPS = 60
@@ -31,13 +31,13 @@ def loss_of(net: TranslationNet) -> Callable[[Any, Batch], Tensor]:
     return lambda subnet, batch: loss(net, subnet, batch)
 
 
-def fitted(count: int = 8, steps: int = STEPS) -> tuple[TranslationNet, list[Fitted]]:
+def fitted(count: int = 8, steps: int = STEPS) -> tuple[TranslationNet, list[FitErrors]]:
     net = several()
     return net, fit(net, SEVERAL, batches(count, 7), loss_of(net), FitConfig(steps=steps))
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[TranslationNet, list[Fitted]]:
+def whole() -> tuple[TranslationNet, list[FitErrors]]:
     return fitted()
 
 
@@ -52,7 +52,7 @@ def logits(net: TranslationNet, architecture: Architecture, batch: Batch) -> Ten
 
 
 def test_the_network_with_the_trained_kind_stays_the_same_to_the_last_bit(
-    whole: tuple[TranslationNet, list[Fitted]],
+    whole: tuple[TranslationNet, list[FitErrors]],
 ) -> None:
     (batch,) = batches(1, 5)
     want = logits(trained(), PLAIN.largest(), batch)
@@ -60,7 +60,9 @@ def test_the_network_with_the_trained_kind_stays_the_same_to_the_last_bit(
     assert torch.equal(logits(whole[0], SEVERAL.largest(), batch), want)
 
 
-def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(whole: tuple[TranslationNet, list[Fitted]]) -> None:
+def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(
+    whole: tuple[TranslationNet, list[FitErrors]],
+) -> None:
     results = {(each.gene, each.layer, each.kind): each for each in whole[1]}
     assert set(results) == {(gene, layer, "linear") for gene in (ENCODER, DECODER, CROSS) for layer in range(2)}
     for errors in results.values():
@@ -79,18 +81,18 @@ def test_padding_counts_for_nothing(gene: str, place: tuple[str | int, ...]) -> 
     other = dict(attentions_of(net.select(changed(gene, "linear"))))[place]
     (result,) = record(subnet, place, [other.kind], [batch], loss_of(net))
     tokens = batch[0] if gene == ENCODER else batch[1]
-    assert torch.equal(result.counted, tokens != PAD)
+    assert torch.equal(result.loss_mask, tokens != PAD)
     weights = dict(attentions_of(subnet))[place]
-    assert torch.allclose(computed(weights, result), result.output, atol=1e-6), (
+    assert torch.allclose(compute_attention(weights, result), result.output, atol=1e-6), (
         "what was recorded computes the same again"
     )
     wider = tuple(torch.nn.functional.pad(part, (0, 3), value=PAD) for part in batch)
     (padded,) = record(subnet, place, [other.kind], [wider], loss_of(net))
     length = tokens.shape[1]
-    assert not padded.counted[:, length:].any()
+    assert not padded.loss_mask[:, length:].any()
     with torch.no_grad():
-        want, got = computed(other, result), computed(other, padded)[:, :length]
-    assert torch.allclose(got[result.counted], want[result.counted], atol=1e-5)
+        want, got = compute_attention(other, result), compute_attention(other, padded)[:, :length]
+    assert torch.allclose(got[result.loss_mask], want[result.loss_mask], atol=1e-5)
 
 
 class TrainedReversing:

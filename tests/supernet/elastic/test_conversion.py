@@ -63,7 +63,7 @@ def test_layers_are_left_out_by_what_their_absence_costs(tmp_path: Path) -> None
 
 def absent_cost(trained: TrainedStack, kept: Sequence[int]) -> float:
     net = trained.net
-    subnet = STACK_FORM.running(net, net.select(trained.space.largest()), {"": kept})
+    subnet = STACK_FORM.select_layers(net, net.select(trained.space.largest()), {"": kept})
     with torch.no_grad():
         return float(sum(trained.loss(net, subnet, batch) for batch in trained.calibration(3))) / 3
 

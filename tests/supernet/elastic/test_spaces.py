@@ -12,15 +12,15 @@ from nas_core.errors import ConfigError, NasExtError, SpaceError, UnknownChoiceE
 from nas_core.layers.attention import ATTENTION_KINDS
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, space_for, varying
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, depths, size_options
 from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, trained_genes
 
 
 def test_options_begin_with_the_trained_size_and_fall() -> None:
-    assert around(512, WIDTHS, 8) == (512, 448, 384, 320)
-    assert around(4, HEADS) == (4, 3, 2) and around(1, HEADS) == (1,)
-    assert around(2048, FFN, 64) == (2048, 1536, 1024, 512)
-    assert around(100, (1.0, 0.8), 64) == (100, 64), "a smaller size is a multiple, the trained one need not be"
+    assert size_options(512, WIDTHS, 8) == (512, 448, 384, 320)
+    assert size_options(4, HEADS) == (4, 3, 2) and size_options(1, HEADS) == (1,)
+    assert size_options(2048, FFN, 64) == (2048, 1536, 1024, 512)
+    assert size_options(100, (1.0, 0.8), 64) == (100, 64), "a smaller size is a multiple, the trained one need not be"
 
 
 def test_depths_go_down_to_the_share() -> None:

@@ -34,7 +34,7 @@ def data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_equals_the_definition(weight: float, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS + 5)
     features, table, target, logits = data()
     f2, t2, _, _ = data()
@@ -59,7 +59,7 @@ def test_equals_the_definition(weight: float, temperature: float, monkeypatch: p
 def test_probabilities_of_features_are_those_of_their_logits(
     temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 4 * WORDS)
     features, table, _, _ = data()
     result = projected_probabilities(features, table, temperature)
@@ -73,7 +73,7 @@ def test_probabilities_of_features_are_those_of_their_logits(
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothed_loss, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS)
     generator = torch.Generator().manual_seed(5)
     x, words = torch.randn(ROWS, 4, generator=generator), torch.randn(WORDS, 4, generator=generator)
@@ -90,8 +90,8 @@ def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypat
 
 def test_gradients_at_high_temperatures_are_finite_in_float16(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a device that gives products of halves in float32, where gradients of logits are scaled up."""
-    monkeypatch.setattr(smoothed_loss, "sums_whole", lambda *_: True)
-    monkeypatch.setattr(smoothed_loss, "_whole", lambda a, b: a.float() @ b.float())
+    monkeypatch.setattr(smoothed_loss, "supports_fp32_output", lambda *_: True)
+    monkeypatch.setattr(smoothed_loss, "_mm_fp32", lambda a, b: a.float() @ b.float())
     results, expected = [], []
     for kind, gradients in ((torch.float16, results), (torch.float32, expected)):
         features, table, target, logits = data()

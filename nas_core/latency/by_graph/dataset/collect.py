@@ -31,7 +31,7 @@ from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
 from nas_core.locks import file_lock
 from nas_core.optional import require
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 
 # settings of the reference network, a GoogLeNet with small and large layers
 _REFERENCE = {
@@ -41,9 +41,9 @@ _REFERENCE = {
     "stages": [[[32, 48, 64, 8, 16, 16]] * 2, [[96, 48, 104, 8, 24, 32]] * 2, [[128, 80, 160, 16, 64, 64]]],
 }
 _FIRST_PASSES = 20
-_MOST_BROKEN = 30
-_MOST_DRAWS = 50
-_AGREE = 0.02  # maximum relative difference between the outputs of two runtimes
+_MAX_ERRORS = 30
+_MAX_DRAWS = 50
+_TOLERANCE = 0.02  # maximum relative difference between the outputs of two runtimes
 _FEW_PASSES = 3
 
 _RANGES = {
@@ -93,27 +93,27 @@ def planned_networks(families: Sequence[Family], count: int, seed: int, max_batc
     """
     if count < 1:
         raise ConfigError(f"count is {count}, expected at least 1")
-    drawn = [_networks(family, seed, max_batch) for family in families]
-    return [next(drawn[index % len(drawn)]) for index in range(count)]
+    generators = [_networks(family, seed, max_batch) for family in families]
+    return [next(generators[index % len(generators)]) for index in range(count)]
 
 
 def _networks(family: Family, seed: int, max_batch: int) -> Iterator[PlannedNetwork]:
     rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
-    drawn: set[str] = set()
+    seen: set[str] = set()
     while True:
-        for _ in range(_MOST_DRAWS):
+        for _ in range(_MAX_DRAWS):
             settings = dict(family.sample(rng))
             if max_batch > 1 and family.batched:
                 settings["batch"] = int(rng.integers(1, max_batch + 1))
             text = json.dumps(settings, sort_keys=True)
-            if text not in drawn:
+            if text not in seen:
                 break
         else:
             raise ConfigError(
-                f"family {family.name!r} gave no new network in {_MOST_DRAWS} draws after {len(drawn)}; lower the count"
+                f"family {family.name!r} gave no new network in {_MAX_DRAWS} draws after {len(seen)}; lower the count"
             )
-        yield PlannedNetwork(f"{family.name}_{len(drawn):04d}", family, json.loads(text))
-        drawn.add(text)
+        yield PlannedNetwork(f"{family.name}_{len(seen):04d}", family, json.loads(text))
+        seen.add(text)
 
 
 def collect_networks(
@@ -144,20 +144,20 @@ def collect_networks(
     machine = {**describe_machine(timing.device, timing.threads), **versions}
     planned = planned_networks(families, count, config.seed, config.max_batch)
     with dataset_lock(path):
-        dataset = NetworkSet.continued(path, settings, machine)
+        dataset = NetworkSet.resume(path, settings, machine)
         if dataset is not None:
-            done = {row["name"] for row in dataset.rows}
-            planned = [network for network in planned if network.name not in done]
+            measured = {row["name"] for row in dataset.rows}
+            planned = [network for network in planned if network.name not in measured]
             if not planned:
                 return dataset
         make_folder(path / "onnx")
         references = _references(config, timing)
         if dataset is None:
-            often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
-            state = {name: float(np.median(time_passes_ms(work, often))) for name, work in references.items()}
-            dataset = NetworkSet.begin(path, settings, machine, state)
-        with counted("measuring", len(planned), "network", progress) as advance:
-            for network, outcome in _visited(planned, references, config, timing):
+            first_timing = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
+            state = {name: float(np.median(time_passes_ms(work, first_timing))) for name, work in references.items()}
+            dataset = NetworkSet.create(path, settings, machine, state)
+        with progress_bar("measuring", len(planned), "network", progress) as advance:
+            for network, outcome in _measure_groups(planned, references, config, timing):
                 row = {**network._asdict(), "family": network.family.name, "time": time.time()}
                 if isinstance(outcome, str):
                     dataset.append({**row, "error": outcome})
@@ -165,9 +165,9 @@ def collect_networks(
                     row |= {"seconds": outcome.seconds, **outcome.row(dataset.reference_ms)}
                     dataset.append(row, outcome.content)
                 advance(1)
-                if len(dataset.rows) >= _MOST_BROKEN and all("error" in row for row in dataset.rows[-_MOST_BROKEN:]):
+                if len(dataset.rows) >= _MAX_ERRORS and all("error" in row for row in dataset.rows[-_MAX_ERRORS:]):
                     raise NasExtError(
-                        f"the last {_MOST_BROKEN} networks were skipped, the last one because of:"
+                        f"the last {_MAX_ERRORS} networks were skipped, the last one because of:"
                         f" {dataset.rows[-1]['error']}; remove the cause, and give another folder than {path}"
                     )
     return dataset
@@ -204,7 +204,7 @@ def remeasure_networks(
     config = NetworkSetConfig(**{**settings, "runtimes": tuple(settings["runtimes"])})
     timing = timing_of(dataset.settings)
     versions = check_runtimes(config.runtimes, timing.checked_here())
-    dataset.must_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
+    dataset.check_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
     by_name = {family.name: family for family in families}
     rows = [row for row in dataset.measured(config.runtimes[0]) if row["family"] in by_name]
     if count > len(rows):
@@ -212,13 +212,13 @@ def remeasure_networks(
             f"{path} holds {len(rows)} measured networks of families {', '.join(by_name)}, but the count is {count};"
             " give a lower count, or other --families"
         )
-    chosen = {rows[i]["name"]: rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)}
-    planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in chosen.items()]
+    rows_by_name = {rows[i]["name"]: rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)}
+    planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in rows_by_name.items()]
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
-    with dataset_lock(dataset.path), counted("measuring again", count, "network", progress) as advance:
+    with dataset_lock(dataset.path), progress_bar("measuring again", count, "network", progress) as advance:
         references = _references(config, timing)
-        for network, outcome in _visited(planned, references, config, timing):
+        for network, outcome in _measure_groups(planned, references, config, timing):
             if isinstance(outcome, str):
                 reason = outcome
                 _log.warning("%s cannot be measured again: %s", network.name, reason)
@@ -226,7 +226,7 @@ def remeasure_networks(
             measured = outcome.row(dataset.reference_ms)["measured"]
             append_jsonl(dataset.path / AGAIN, {"name": network.name, "time": time.time(), "measured": measured})
             for name, ratio in ratios.items():
-                ratio.append(measured[name]["relative"] / chosen[network.name]["measured"][name]["relative"])
+                ratio.append(measured[name]["relative"] / rows_by_name[network.name]["measured"][name]["relative"])
             advance(1)
     if not ratios[config.runtimes[0]]:
         raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
@@ -242,26 +242,26 @@ class LoadedNetwork:
 
     def __init__(self, planned: PlannedNetwork, config: NetworkSetConfig, timing: TimingConfig) -> None:
         self._timing = timing
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         with pinned_threads(timing.threads):
             network, inputs = planned.family.network(planned.settings)
             clock = time.thread_time if timing.clock == "cpu" else time.perf_counter
-            pass_start = clock()
+            pass_start_time = clock()
             outputs = calibrate(network, inputs)
-            first_ms = (clock() - pass_start) * 1e3
+            first_ms = (clock() - pass_start_time) * 1e3
             if first_ms > 4 * config.max_ms:  # before anything that takes still longer
                 raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x max_ms = {config.max_ms:g}")
             if not all(output.isfinite().all() for output in outputs):
                 raise NasExtError("the network's output has NaN or infinite values")
             content = exported(network, inputs)
         self.content = without_weights(content)
-        read = read_onnx(self.content, warn=False)
+        network_graph = read_onnx(self.content, warn=False)
         self._costs = {
-            "nodes": len(read.graph),
-            "flops_g": read.flops_g,
-            "params_m": read.params_m,
-            "access_m": read.access_m,
-            "unknown": dict(read.unknown),
+            "nodes": len(network_graph.graph),
+            "flops_g": network_graph.flops_g,
+            "params_m": network_graph.params_m,
+            "access_m": network_graph.access_m,
+            "unknown": dict(network_graph.unknown),
         }
         self._workloads = {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
         _check_outputs({name: work.outputs() for name, work in self._workloads.items()})
@@ -271,13 +271,13 @@ class LoadedNetwork:
                 raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than max_ms = {config.max_ms:g}")
             work.at_a_time = max(1, math.ceil(config.min_ms / pass_ms))
         self._visits: dict[str, list[Measurement]] = {name: [] for name in config.runtimes}
-        self.seconds = time.perf_counter() - start
+        self.seconds = time.perf_counter() - start_time
 
     def visit(self, references: Mapping[str, NetworkWorkload]) -> None:
-        start = time.perf_counter()
+        start_time = time.perf_counter()
         for name, work in self._workloads.items():
             self._visits[name].append(measure(work, references[name], self._timing))
-        self.seconds += time.perf_counter() - start
+        self.seconds += time.perf_counter() - start_time
 
     def row(self, reference_ms: Mapping[str, float]) -> dict[str, Any]:
         measured: dict[str, dict[str, Any]] = {}
@@ -298,7 +298,7 @@ class LoadedNetwork:
         return {**self._costs, "measured": measured}
 
 
-def _visited(
+def _measure_groups(
     planned: Sequence[PlannedNetwork],
     references: Mapping[str, NetworkWorkload],
     config: NetworkSetConfig,
@@ -313,8 +313,8 @@ def _visited(
                 try:
                     if number == 0:
                         outcomes[network.name] = LoadedNetwork(network, config, timing)
-                    elif not isinstance(ready := outcomes[network.name], str):
-                        ready.visit(references)
+                    elif not isinstance(loaded := outcomes[network.name], str):
+                        loaded.visit(references)
                 except Exception as error:  # torch, the exporter and onnxruntime may raise anything
                     text = " ".join(str(error).split())[:300]
                     outcomes[network.name] = (
@@ -329,5 +329,5 @@ def _check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None
         for output, first in zip(arrays, outputs[reference], strict=True):
             if not np.isfinite(output).all():
                 raise NasExtError(f"the output in {name} is not finite")
-            if output.shape != first.shape or np.abs(output - first).max() > _AGREE * np.abs(first).max():
+            if output.shape != first.shape or np.abs(output - first).max() > _TOLERANCE * np.abs(first).max():
                 raise NasExtError(f"the output in {name} differs from that in {reference}")

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm  # noqa: PLC2701
 
-from nas_core.graph.onnx.model import KEPT, clear_values, stored_tensors
+from nas_core.graph.onnx.model import MAX_STORED, clear_values, stored_tensors
 from nas_core.optional import require
 
 OPSET = 17
-KEPT_FLOATS = 16  # maximum number of elements of a floating-point constant that stays in the file
+MAX_FLOATS = 16  # maximum number of elements of a floating-point constant that stays in the file
 ABSENT = "weights-left-out.bin"
 """External file of the removed weights in the ONNX file; it does not exist."""
 
@@ -82,7 +82,7 @@ def without_weights(content: bytes) -> bytes:
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}
     for tensor in stored_tensors(model.graph):
-        if math.prod(tensor.dims) > (KEPT_FLOATS if tensor.data_type in floats else KEPT):
+        if math.prod(tensor.dims) > (MAX_FLOATS if tensor.data_type in floats else MAX_STORED):
             clear_values(tensor)
             tensor.data_location = onnx.TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value=ABSENT)

@@ -47,7 +47,7 @@ class NetworkSet:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def begin(
+    def create(
         cls,
         path: str | Path,
         settings: Mapping[str, Any],
@@ -81,15 +81,15 @@ class NetworkSet:
         return cls(Path(path), settings, machine, reference, rows)
 
     @classmethod
-    def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
+    def resume(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
         """Read an existing folder and check its settings and machine; return None if there is no folder."""
         if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
             return None
         dataset = cls.read(path)
-        dataset.must_match(settings, machine)
+        dataset.check_match(settings, machine)
         return dataset
 
-    def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+    def check_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if the folder has other settings or another machine."""
         check_conditions(self.path, (self.settings, self.machine), (settings, machine), "folder")
 
@@ -145,13 +145,13 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
             if cached.names.tolist() == names:
                 return replace(cached, latency_ms=latency_ms, skipped=tuple(skipped))
     graphs, unread = _read_graphs(dataset, names)
-    kept = list(graphs)
-    families = [rows[index]["family"] for index in kept]
+    indices = list(graphs)
+    families = [rows[index]["family"] for index in indices]
     networks = NetworkLatencies(
         Graphs.of(list(graphs.values())),
-        latency_ms[kept],
+        latency_ms[indices],
         np.array(families),
-        np.array(names)[kept],
+        np.array(names)[indices],
         last_of_each(families),
         (*skipped, *unread),
     )

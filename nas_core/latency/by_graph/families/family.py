@@ -49,9 +49,9 @@ def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
     return options[int(rng.integers(len(options)))]
 
 
-def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
-    """Draw a multiple of ``step`` that differs from ``channels`` by at most the fraction ``spread``."""
-    return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
+def width(rng: np.random.Generator, channels: float, fraction: float = 0.3, step: int = 8) -> int:
+    """Draw a multiple of ``step`` that differs from ``channels`` by at most ``fraction``."""
+    return max(step, round(channels * rng.uniform(1 - fraction, 1 + fraction) / step) * step)
 
 
 def resolution(rng: np.random.Generator, low: int, high: int, step: int = 16) -> int:

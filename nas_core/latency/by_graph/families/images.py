@@ -37,11 +37,11 @@ def _sample_alexnet(rng: np.random.Generator) -> Settings:
 def _build_alexnet(settings: Settings) -> Built:
     layers: list[nn.Module] = []
     channels = 3
-    for index, (wide, kernel) in enumerate(zip(settings["widths"], settings["kernels"], strict=True)):
-        layers += [nn.Conv2d(channels, wide, kernel, 1 if index else 4, kernel // 2), nn.ReLU()]
+    for index, (out_channels, kernel) in enumerate(zip(settings["widths"], settings["kernels"], strict=True)):
+        layers += [nn.Conv2d(channels, out_channels, kernel, 1 if index else 4, kernel // 2), nn.ReLU()]
         if index in (0, 1, 4):
             layers.append(nn.MaxPool2d(3, 2))
-        channels = wide
+        channels = out_channels
     side = settings["resolution"] // 4
     for _ in range(3):
         side = (side - 1) // 2
@@ -83,9 +83,9 @@ def _build_vgg(settings: Settings) -> Built:
 
 def _classifier(features: int, hidden: list[int]) -> list[nn.Module]:
     layers: list[nn.Module] = []
-    for wide in hidden:
-        layers += [nn.Linear(features, wide), nn.ReLU()]
-        features = wide
+    for out_features in hidden:
+        layers += [nn.Linear(features, out_features), nn.ReLU()]
+        features = out_features
     return [*layers, nn.Linear(features, _CLASSES)]
 
 
@@ -104,9 +104,9 @@ class _Branches(nn.Module):
         return torch.cat([branch(x) for branch in self.branches], 1)
 
 
-def _conv_relu(channels: int, wide: int, kernel: int, stride: int = 1, normed: bool = False) -> nn.Sequential:
-    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, bias=not normed)
-    return nn.Sequential(convolution, *([nn.BatchNorm2d(wide)] if normed else []), nn.ReLU())
+def _conv_relu(channels: int, out_channels: int, kernel: int, stride: int = 1, normed: bool = False) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, out_channels, kernel, stride, kernel // 2, bias=not normed)
+    return nn.Sequential(convolution, *([nn.BatchNorm2d(out_channels)] if normed else []), nn.ReLU())
 
 
 def _sample_squeezenet(rng: np.random.Generator) -> Settings:
@@ -211,16 +211,16 @@ GOOGLENET = Family("googlenet", "inception modules: number, width of every branc
 class _Cell(nn.Module):
     def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
         super().__init__()
-        self.edges = [(begin, end, CHOICES[op]) for (begin, end), op in zip(STATES, ops, strict=True)]
+        self.edges = [(source, target, CHOICES[op]) for (source, target), op in zip(STATES, ops, strict=True)]
         self.operations = nn.ModuleList(_operation(name, channels) for _, _, name in self.edges)
 
     def forward(self, x: Tensor) -> Tensor:
         states = [x]
         for state in range(1, 4):
             terms = [
-                operation(states[begin])
-                for (begin, end, name), operation in zip(self.edges, self.operations, strict=True)
-                if end == state and name != "none"
+                operation(states[source])
+                for (source, target, name), operation in zip(self.edges, self.operations, strict=True)
+                if target == state and name != "none"
             ]
             total = terms[0] if terms else x * 0.0
             for term in terms[1:]:
@@ -230,18 +230,20 @@ class _Cell(nn.Module):
 
 
 class _Reduction(nn.Module):
-    def __init__(self, channels: int, wide: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(_relu_conv(channels, wide, 3, 2), _relu_conv(wide, wide, 3))
-        self.short = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(channels, wide, 1, bias=False))
+        self.body = nn.Sequential(
+            _relu_conv(in_channels, out_channels, 3, 2), _relu_conv(out_channels, out_channels, 3)
+        )
+        self.short = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(in_channels, out_channels, 1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.add(self.short(x), self.body(x))
 
 
-def _relu_conv(channels: int, wide: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, bias=False)
-    return nn.Sequential(nn.ReLU(), convolution, nn.BatchNorm2d(wide))
+def _relu_conv(channels: int, out_channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, out_channels, kernel, stride, kernel // 2, bias=False)
+    return nn.Sequential(nn.ReLU(), convolution, nn.BatchNorm2d(out_channels))
 
 
 def _operation(name: str, channels: int) -> nn.Module:
@@ -256,7 +258,7 @@ def _sample_nasbench201(rng: np.random.Generator) -> Settings:
     # in one of 40 cells the output does not depend on the input
     for _ in range(50):
         ops = [int(op) for op in rng.integers(len(CHOICES), size=len(STATES))]
-        if _reaches(ops):
+        if _reaches_output(ops):
             break
     return {
         "resolution": resolution(rng, 32, 64, 8),
@@ -266,11 +268,11 @@ def _sample_nasbench201(rng: np.random.Generator) -> Settings:
     }
 
 
-def _reaches(ops: list[int]) -> bool:
+def _reaches_output(ops: list[int]) -> bool:
     reached = {0}
-    for (begin, end), op in zip(STATES, ops, strict=True):
-        if begin in reached and CHOICES[op] != "none":
-            reached.add(end)
+    for (source, target), op in zip(STATES, ops, strict=True):
+        if source in reached and CHOICES[op] != "none":
+            reached.add(target)
     return 3 in reached
 
 
@@ -278,11 +280,11 @@ def _build_nasbench201(settings: Settings) -> Built:
     ops = nasbench201_ops(settings["cell"])
     channels = settings["widths"][0]
     layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)]
-    for stage, wide in enumerate(settings["widths"]):
+    for stage, out_channels in enumerate(settings["widths"]):
         if stage:
-            layers.append(_Reduction(channels, wide))
-        layers += [_Cell(wide, ops) for _ in range(settings["cells"])]
-        channels = wide
+            layers.append(_Reduction(channels, out_channels))
+        layers += [_Cell(out_channels, ops) for _ in range(settings["cells"])]
+        channels = out_channels
     layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     layers.append(nn.Linear(channels, 10))
     return he_weights(nn.Sequential(*layers)), image(settings["resolution"])

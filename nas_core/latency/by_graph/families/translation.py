@@ -20,8 +20,8 @@ _OPTIONS = (("softmax",), ("softmax", "linear"))
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
 _LONGEST = 80  # longest sentence, in tokens
-_MOST_PAST = 60  # longest prefix of a decoder step, in tokens
-_MOST_ROWS = 8
+_MAX_PAST = 60  # longest prefix of a decoder step, in tokens
+_MAX_ROWS = 8
 
 
 class _Size(NamedTuple):
@@ -118,8 +118,8 @@ def _sample(rng: np.random.Generator) -> Settings:
         **common,
         "one_table": bool(rng.integers(2)),
         "source_length": int(rng.integers(5, _LONGEST + 1)),
-        "past_length": int(rng.integers(1, _MOST_PAST + 1)),
-        "rows": int(rng.integers(1, _MOST_ROWS + 1)),
+        "past_length": int(rng.integers(1, _MAX_PAST + 1)),
+        "rows": int(rng.integers(1, _MAX_ROWS + 1)),
     }
 
 

@@ -24,7 +24,7 @@ from nas_core.latency.by_graph.dataset.collect import dataset_lock
 from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.optional import require
-from nas_core.progress import counted
+from nas_core.progress import progress_bar
 from nas_core.registry import import_object
 from nas_core.workers import WorkerPool
 
@@ -90,17 +90,19 @@ def read_published(path: str | Path, device: str | None = None) -> dict[str, lis
     for name, column in columns.items():
         if not column and name not in _COSTS:
             raise DataError(f"{path} has no column {' or '.join(_COLUMNS[name])}; it has {', '.join(header) or 'none'}")
-    only = device or Path(path).name.partition(".")[0].removeprefix("benchmark-infer-")
+    default_device = device or Path(path).name.partition(".")[0].removeprefix("benchmark-infer-")
     devices: dict[str, dict[str, PublishedNetwork]] = {}
     for cells in reader:
-        where = f"{path}, line {reader.line_num}"
-        costs = {name: _number(cells, columns[name], where) for name in _COSTS if cells.get(columns[name])}
-        img_size, batch_size = (int(_number(cells, columns[name], where, int)) for name in ("img_size", "batch_size"))
-        step_ms = _number(cells, columns["step_ms"], where)
+        location = f"{path}, line {reader.line_num}"
+        costs = {name: _number(cells, columns[name], location) for name in _COSTS if cells.get(columns[name])}
+        img_size, batch_size = (
+            int(_number(cells, columns[name], location, int)) for name in ("img_size", "batch_size")
+        )
+        step_ms = _number(cells, columns["step_ms"], location)
         network = PublishedNetwork(cells[columns["model"]], img_size, batch_size, step_ms, **costs)
-        networks = devices.setdefault(cells.get("device", only), {})
+        networks = devices.setdefault(cells.get("device", default_device), {})
         if networks.setdefault(network.name, network) is not network:
-            raise DataError(f"{where}: network {network.name} has two lines; remove one")
+            raise DataError(f"{location}: network {network.name} has two lines; remove one")
     if not devices:
         raise DataError(f"{path} has no measurement below its header; expected one network in each line")
     return {name: list(networks.values()) for name, networks in devices.items()}
@@ -119,7 +121,7 @@ def _text(path: str | Path) -> str:
         ) from None
 
 
-def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[str], float] = float) -> float:
+def _number(cells: Mapping[str, str], column: str, location: str, kind: Callable[[str], float] = float) -> float:
     text = cells[column] or ""
     try:
         value = kind(text)
@@ -127,7 +129,7 @@ def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[s
         value = math.nan
     if not 0 < value < math.inf:
         expected = "a whole number" if kind is int else "a number"
-        raise DataError(f"{where}: {column} is {text!r}, expected {expected} above 0; correct or remove the line")
+        raise DataError(f"{location}: {column} is {text!r}, expected {expected} above 0; correct or remove the line")
     return value
 
 
@@ -165,8 +167,8 @@ class PublishedConfig:
     """Maximum number of graph nodes; larger networks are skipped."""
 
     def __post_init__(self) -> None:
-        least = {"seed": 0, "max_seconds": 1, "max_memory_gb": 1, "max_nodes": 1}
-        check_fields(self, "published networks", {name: Range(number) for name, number in least.items()})
+        minimum = {"seed": 0, "max_seconds": 1, "max_memory_gb": 1, "max_nodes": 1}
+        check_fields(self, "published networks", {name: Range(number) for name, number in minimum.items()})
 
 
 def collect_published(
@@ -203,23 +205,23 @@ def collect_published(
     networks = table[name]
     if count is not None and not 1 <= count <= len(networks):
         raise ConfigError(f"count is {count}, but the table has {len(networks)} networks of {name}; give at most that")
-    planned = sorted(networks, key=lambda network: _place(network, config.seed))[:count]
+    planned = sorted(networks, key=lambda network: _order_key(network, config.seed))[:count]
     digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
     settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
     machine = {"device_name": name, "measured_by": f"as published by {source.name}"}
     with dataset_lock(folder):
-        dataset = NetworkSet.continued(folder, settings, machine)
+        dataset = NetworkSet.resume(folder, settings, machine)
         if dataset is None:
-            dataset = NetworkSet.begin(folder, settings, machine, {RUNTIME: 1.0})
-        done = {row["name"] for row in dataset.rows}
-        waiting = [network for network in planned if network.name not in done]
+            dataset = NetworkSet.create(folder, settings, machine, {RUNTIME: 1.0})
+        exported = {row["name"] for row in dataset.rows}
+        waiting = [network for network in planned if network.name not in exported]
         limits = {
             "folder": str(real_path(dataset.path / "onnx")),
             "max_seconds": config.max_seconds,
             "max_memory_gb": config.max_memory_gb,
             "max_nodes": config.max_nodes,
         }
-        with counted("exporting", len(waiting), "network", progress) as advance:
+        with progress_bar("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 group = waiting[first : first + _PER_WORKER]
                 items = [{"name": row.name, **row.settings, "params_m": row.params_m} for row in group]
@@ -233,7 +235,7 @@ def collect_published(
     return dataset
 
 
-def _place(network: PublishedNetwork, seed: int) -> tuple[str, int]:
+def _order_key(network: PublishedNetwork, seed: int) -> tuple[str, int]:
     text = f"{seed} {network.model} {network.img_size}"
     return hashlib.sha256(text.encode()).hexdigest(), network.batch_size
 

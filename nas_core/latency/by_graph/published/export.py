@@ -28,9 +28,9 @@ from nas_core.optional import require
 ABSENT_FAMILY = "absent"
 _SAME_PARAMS, _ROUNDED_M = 0.01, 0.011  # tolerances for published parameter counts: relative, and in millions
 # pairs (any batch, constant folding) of options, in the order of the attempts
-_WAYS = ((True, True), (True, False), (False, True), (False, False))
+_EXPORT_OPTIONS = ((True, True), (True, False), (False, True), (False, False))
 # Folding fails if a shape depends on a weight's shape, as with weights that are standardised in each pass.
-_TILL_KILLED = 3  # multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code
+_KILL_FACTOR = 3  # multiple of the time limit, in CPU time, after which the system ends a process that hangs in C code
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
 # value of the first parameter, and increment per parameter; the exporter would merge equal parameters
 _VALUE, _STEP = 1e-2, 1e-6
@@ -73,7 +73,7 @@ def exporting(
         if network is None:
             return {"family": ABSENT_FAMILY, "error": f"model {item['model']!r} does not exist"}
         try:
-            with _limited(max_seconds):
+            with _time_limit(max_seconds):
                 return {"family": network.family, **_costs(network, item, Path(folder), max_nodes)}
         except Exception as error:  # a network and the exporter may raise anything
             return {"family": network.family, "error": _reason(error, max_memory_gb)}
@@ -82,18 +82,18 @@ def exporting(
 
 
 def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nodes: int) -> dict[str, Any]:
-    start = time.perf_counter()
-    content, read = _exported(network, item)
-    if len(read.graph) > max_nodes:
-        raise NasExtError(f"the graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
+    start_time = time.perf_counter()
+    content, graph_info = _exported(network, item)
+    if len(graph_info.graph) > max_nodes:
+        raise NasExtError(f"the graph has {len(graph_info.graph)} nodes, more than max_nodes = {max_nodes}")
     write_atomic(folder / f"{item['name']}.onnx", content)
     return {
-        "seconds": time.perf_counter() - start,
-        "nodes": len(read.graph),
-        "flops_g": read.flops_g,
-        "params_m": read.params_m,
-        "access_m": read.access_m,
-        "unknown": dict(read.unknown),
+        "seconds": time.perf_counter() - start_time,
+        "nodes": len(graph_info.graph),
+        "flops_g": graph_info.flops_g,
+        "params_m": graph_info.params_m,
+        "access_m": graph_info.access_m,
+        "unknown": dict(graph_info.unknown),
     }
 
 
@@ -107,7 +107,7 @@ def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, Onnx
             f"the network has {params_m:.2f} M parameters, but {published:g} M were published; it is another network"
         )
     failures: list[Exception] = []
-    for any_batch, folding in _WAYS if batch == 1 else _WAYS[:2]:
+    for any_batch, folding in _EXPORT_OPTIONS if batch == 1 else _EXPORT_OPTIONS[:2]:
         try:
             with _quiet():
                 content = exported_without_weights(network, inputs, batch, folding, any_batch)
@@ -138,19 +138,19 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _limited(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise NasExtError(f"the export takes longer than {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
+    previous = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_PROF, _TILL_KILLED * seconds)
+    signal.setitimer(signal.ITIMER_PROF, _KILL_FACTOR * seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous)
 
 
 @contextmanager
@@ -166,13 +166,13 @@ def without_storage() -> Iterator[None]:
 
     nn.Module.register_parameter = registered  # type: ignore[method-assign, assignment]
     try:
-        with _Unwritten():
+        with _IgnoreWrites():
             yield
     finally:
         nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-class _Unwritten(TorchFunctionMode):
+class _IgnoreWrites(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -205,7 +205,7 @@ def exported_without_weights(
     open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
     options = {"export_params": False, "do_constant_folding": folding, **open_axes}
     model = onnx.ModelProto.FromString(without_weights(exported(_OnlyInputs(network), tuple(inputs), **options)))
-    _weights_elsewhere(model.graph, set(names), onnx)
+    _detach_weights(model.graph, set(names), onnx)
     if any_batch:
         _set_batch(model.graph, batch)
     return bytes(model.SerializeToString())
@@ -220,7 +220,7 @@ class _OnlyInputs(nn.Module):
         return self.network(*inputs)
 
 
-def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
+def _detach_weights(graph: Any, inputs: set[str], onnx: Any) -> None:
     graph_inputs = [value for value in graph.input if value.name in inputs]
     for value in graph.input:
         if value.name not in inputs:

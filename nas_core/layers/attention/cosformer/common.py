@@ -43,7 +43,7 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
     return CosTable(angles.sin().to(dtype), angles.cos().to(dtype))
 
 
-def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
+def sequence_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
     """Return token positions, and each sequence's number of tokens as maximum length.
 
     Returns:
@@ -51,8 +51,8 @@ def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]
     """
     if key_mask is None:
         return torch.arange(x.shape[2], device=x.device), x.shape[2]
-    counted = key_mask.cumsum(1, dtype=torch.long)
-    return (counted - 1).clamp(min=0), counted[:, -1:].clamp(min=1)
+    counts = key_mask.cumsum(1, dtype=torch.long)
+    return (counts - 1).clamp(min=0), counts[:, -1:].clamp(min=1)
 
 
 def check(
@@ -92,13 +92,13 @@ def check(
             " expected equal lengths"
             + (" (use CosformerState for decoding)" if causal else " (give max_length for cross-attention)")
         )
-    for x, given_positions in zip((q, k), positions, strict=True):
-        if given_positions is not None and given_positions.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
+    for x, indices in zip((q, k), positions, strict=True):
+        if indices is not None and indices.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
             raise ConfigError(
-                f"positions have shape {tuple(given_positions.shape)} for queries or keys of shape {tuple(x.shape)};"
+                f"positions have shape {tuple(indices.shape)} for queries or keys of shape {tuple(x.shape)};"
                 " expected (T,) or (B, T)"
             )
-        if given_positions is None and max_length is not None:
+        if indices is None and max_length is not None:
             check_length(x.shape[2], max_length)
 
 

@@ -19,10 +19,10 @@ from nas_core.layers.attention.cosformer.common import (
     CosTable,
     check,
     cos_table,
-    own_scale,
+    sequence_scale,
     working_dtype,
 )
-from nas_core.layers.attention.cosformer.streaming import streamed
+from nas_core.layers.attention.cosformer.streaming import streaming_attention
 from nas_core.layers.torch_modes import is_exporting, without_autocast
 from nas_core.precision import tf32
 
@@ -37,7 +37,7 @@ FORMS = ("auto", "streaming", "chunked", "dense")
 BLOCK = 128
 """Positions per block of ``chunked``."""
 # Positions per bfloat16 product of non-causal attention. Products are added in float32.
-_SUMMED = 512
+_SUM_BLOCK = 512
 
 
 def cosformer_attention(
@@ -88,13 +88,13 @@ def cosformer_attention(
         form = "dense"  # exporters cannot prove a number of blocks for every length
     dtype = working_dtype(q)
     if max_length is None:
-        query = key = cos_table(*own_scale(k, key_mask), dtype)
+        query = key = cos_table(*sequence_scale(k, key_mask), dtype)
     else:
         query = cos_table(_positions(query_positions, q), max_length, dtype)
         key = cos_table(_positions(key_positions, k), max_length, dtype)
     with without_autocast(q):
         if form == "streaming":
-            return streamed(q, k, v, query, key, key_mask, max_length, causal)
+            return streaming_attention(q, k, v, query, key, key_mask, max_length, causal)
         if form == "dense":
             return dense_attention(q, k, v, query, key, key_mask, causal)
         sums, weights = chunked_sums(q, k, v, query, key, key_mask, max_length, causal)
@@ -143,7 +143,7 @@ def cosformer_naive(
     i, j = _positions(query_positions, q), _positions(key_positions, k)
     scale: int | Tensor | None = max_length
     if scale is None:
-        i, scale = own_scale(k, key_mask)
+        i, scale = sequence_scale(k, key_mask)
         j = i
     distances = (i[..., :, None] - j[..., None, :]).double()
     longest = scale.double()[..., None] if isinstance(scale, Tensor) else scale
@@ -170,15 +170,15 @@ def dense_attention(
     causal: bool,
 ) -> Tensor:
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
-    smaller = 2.0 ** -q.shape[-1].bit_length()
+    factor = 2.0 ** -q.shape[-1].bit_length()
     # Not a float16 product: its gradient is divided by up to eps.
-    weights = multiply(torch.relu(q).to(dtype) * smaller, torch.relu(k).to(dtype).mT).to(exact)
+    weights = multiply(torch.relu(q).to(dtype) * factor, torch.relu(k).to(dtype).mT).to(exact)
     weights = weights * (query.sin * key.sin.mT + query.cos * key.cos.mT)
     if causal:
         weights = weights.tril()
     if mask is not None:
         weights = weights * mask[:, None, None]
-    shares = weights / weights.sum(-1, keepdim=True).clamp(min=EPS * smaller)
+    shares = weights / weights.sum(-1, keepdim=True).clamp(min=EPS * factor)
     return shares.to(q.dtype) @ v
 
 
@@ -201,33 +201,33 @@ def chunked_sums(
     """
     dtype = factor_dtype(q)
     queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
-    turned_q, turned_k = _features(queries, query), _features(keys, key)
+    rotated_q, rotated_k = _features(queries, query), _features(keys, key)
     if not causal:
-        return _all_keys(q, turned_q, turned_k, values)
+        return _all_keys(q, rotated_q, rotated_k, values)
     assert max_length is not None
     length, exact, multiply = q.shape[2], working_dtype(q), multiply_for(q)
-    blocks = [_blocks(x, BLOCK) for x in (queries, keys, values, turned_q, turned_k)]
-    queries, keys, values, turned_q, turned_k = blocks
+    blocks = [_blocks(x, BLOCK) for x in (queries, keys, values, rotated_q, rotated_k)]
+    queries, keys, values, rotated_q, rotated_k = blocks
     steps = torch.arange(BLOCK, device=q.device, dtype=torch.float64)
-    within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(dtype)
-    near = multiply(queries, keys.transpose(-1, -2)) * within
+    cosines = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(dtype)
+    block_weights = multiply(queries, keys.transpose(-1, -2)) * cosines
     # Blocks are summed in float32: a bfloat16 state is off by up to 4 %.
-    state = _before(multiply(turned_k.transpose(-1, -2), values), exact).to(dtype)
-    sums = multiply(near, values).to(exact) + multiply(turned_q, state)
-    total = _before(turned_k.sum(-2, keepdim=True, dtype=exact), exact).to(dtype)
-    weights = near.sum(-1, keepdim=True, dtype=exact) + (turned_q * total).sum(-1, keepdim=True, dtype=exact)
+    state = _cumulative_before(multiply(rotated_k.transpose(-1, -2), values), exact).to(dtype)
+    sums = multiply(block_weights, values).to(exact) + multiply(rotated_q, state)
+    total = _cumulative_before(rotated_k.sum(-2, keepdim=True, dtype=exact), exact).to(dtype)
+    weights = block_weights.sum(-1, keepdim=True, dtype=exact) + (rotated_q * total).sum(-1, keepdim=True, dtype=exact)
     return sums.flatten(2, 3)[:, :, :length], weights.flatten(2, 3)[:, :, :length]
 
 
-def _all_keys(q: Tensor, turned_q: Tensor, turned_k: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    dtype, exact, multiply = turned_q.dtype, working_dtype(q), multiply_for(q)
+def _all_keys(q: Tensor, rotated_q: Tensor, rotated_k: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    dtype, exact, multiply = rotated_q.dtype, working_dtype(q), multiply_for(q)
     if dtype == exact:
-        state = multiply(turned_k.transpose(-1, -2), values)
+        state = multiply(rotated_k.transpose(-1, -2), values)
     else:
-        products = multiply(_blocks(turned_k, _SUMMED).transpose(-1, -2), _blocks(values, _SUMMED))
+        products = multiply(_blocks(rotated_k, _SUM_BLOCK).transpose(-1, -2), _blocks(values, _SUM_BLOCK))
         state = products.sum(2, dtype=exact).to(dtype)
-    total = turned_k.sum(-2, keepdim=True, dtype=exact).to(dtype)
-    return multiply(turned_q, state).to(exact), (turned_q * total).sum(-1, keepdim=True, dtype=exact)
+    total = rotated_k.sum(-2, keepdim=True, dtype=exact).to(dtype)
+    return multiply(rotated_q, state).to(exact), (rotated_q * total).sum(-1, keepdim=True, dtype=exact)
 
 
 def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
@@ -238,7 +238,7 @@ def _features(x: Tensor, table: CosTable) -> Tensor:
     return torch.cat([x * table.sin.to(x.dtype), x * table.cos.to(x.dtype)], -1)
 
 
-def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
+def _cumulative_before(blocks: Tensor, exact: torch.dtype) -> Tensor:
     # Without subtraction: rounding errors of later values must not reach earlier outputs.
     # cumsum(dtype=) accumulates gradients in the input's dtype; on CUDA, a bfloat16 sum of ones stops at 256.
     return functional.pad(blocks.to(exact).cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0))

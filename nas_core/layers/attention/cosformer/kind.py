@@ -102,8 +102,8 @@ class CosformerState:
 
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
         index = torch.as_tensor(order, device=self.sums.device)
-        picked = self.sums.index_select(0, index), self.weights.index_select(0, index)
-        return CosformerState(*picked, self.max_length, self.length)
+        tensors = self.sums.index_select(0, index), self.weights.index_select(0, index)
+        return CosformerState(*tensors, self.max_length, self.length)
 
     def _features(self, x: Tensor, position: int) -> Tensor:
         angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step

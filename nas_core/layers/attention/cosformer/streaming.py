@@ -29,7 +29,7 @@ class _Plan(NamedTuple):
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
 
 
-def streamed(
+def streaming_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -40,13 +40,13 @@ def streamed(
     causal: bool,
 ) -> Tensor:
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
-    kind, within = working_dtype(q), None
+    kind, cosines = working_dtype(q), None
     if causal:
         assert max_length is not None
         steps = torch.arange(block, device=q.device, dtype=torch.float64)
-        within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
+        cosines = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(kind)
     weights = None if mask is None else mask[:, None, :, None].to(kind)
-    streamed_attention: Tensor = _Streamed.apply(q, k, v, _Plan(query, key, weights, within, block))  # type: ignore[no-untyped-call]
+    streamed_attention: Tensor = _Streamed.apply(q, k, v, _Plan(query, key, weights, cosines, block))  # type: ignore[no-untyped-call]
     return streamed_attention
 
 
@@ -59,19 +59,19 @@ class _Streamed(torch.autograd.Function):
         state, needs_grad, states = _empty_state(k, v), any(ctx.needs_input_grad), []
         if plan.causal is None:
             for start, stop in plan.blocks(k.shape[2]):
-                features = _turned(_keys(k, plan, start, stop), plan.key.block(start, stop))
+                features = _rotate(_keys(k, plan, start, stop), plan.key.block(start, stop))
                 state.add_(features.mT @ _values(v, start, stop))
         for start, stop in plan.blocks(length):
             block = slice(start, stop)
             queries = torch.relu(q[:, :, block].to(kind))
-            sums = _turned(queries, plan.query.block(start, stop)) @ state
+            sums = _rotate(queries, plan.query.block(start, stop)) @ state
             if plan.causal is not None:
                 keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
                 sums.add_((queries @ keys.mT).mul_(plan.causal[: stop - start, : stop - start]) @ values)
                 if needs_grad:
                     states.append(state.clone())
                 if stop < length:
-                    state.add_(_turned(keys, plan.key.block(start, stop)).mT @ values)
+                    state.add_(_rotate(keys, plan.key.block(start, stop)).mT @ values)
             weights[:, :, block] = sums[..., -1:]
             outputs[:, :, block] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=EPS))
         ctx.plan = plan
@@ -82,23 +82,23 @@ class _Streamed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, outputs, weights = ctx.saved_tensors
-        passes = _causal_backward if ctx.plan.causal is not None else _noncausal_backward
-        return (*passes(ctx.plan, ctx.states, q, k, v, _Incoming(grads[0], outputs, weights)), None)
+        backward = _causal_backward if ctx.plan.causal is not None else _noncausal_backward
+        return (*backward(ctx.plan, ctx.states, q, k, v, _OutputGradients(grads[0], outputs, weights)), None)
 
 
-class _Incoming:
-    def __init__(self, of_outputs: Tensor, outputs: Tensor, weights: Tensor) -> None:
-        self.of_outputs, self.outputs, self.weights = of_outputs, outputs, weights
+class _OutputGradients:
+    def __init__(self, grad_outputs: Tensor, outputs: Tensor, weights: Tensor) -> None:
+        self.grad_outputs, self.outputs, self.weights = grad_outputs, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
         block = (slice(None), slice(None), slice(start, stop))
-        grads = self.of_outputs[block].to(working_dtype(self.of_outputs))
-        joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
+        grads = self.grad_outputs[block].to(working_dtype(self.grad_outputs))
+        gradients = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
         weights = self.weights[block]
-        torch.div(grads, weights.clamp(min=EPS), out=joined[..., :-1])
-        of_weights = (joined[..., :-1] * self.outputs[block]).sum(-1, keepdim=True)
-        joined[..., -1:] = of_weights.neg_().mul_(weights > EPS)
-        return joined
+        torch.div(grads, weights.clamp(min=EPS), out=gradients[..., :-1])
+        grad_weights = (gradients[..., :-1] * self.outputs[block]).sum(-1, keepdim=True)
+        gradients[..., -1:] = grad_weights.neg_().mul_(weights > EPS)
+        return gradients
 
 
 def _empty_state(k: Tensor, v: Tensor) -> Tensor:  # (B, H, 2D, Dv + 1)
@@ -117,7 +117,7 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
     return values
 
 
-def _turned(x: Tensor, table: CosTable) -> Tensor:
+def _rotate(x: Tensor, table: CosTable) -> Tensor:
     width = x.shape[-1]
     products = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, table.sin, out=products[..., :width])
@@ -125,36 +125,36 @@ def _turned(x: Tensor, table: CosTable) -> Tensor:
     return products
 
 
-def _turned_back(grads: Tensor, table: CosTable) -> Tensor:
+def _rotate_back(grads: Tensor, table: CosTable) -> Tensor:
     first, second = grads.chunk(2, -1)
     return torch.addcmul(first * table.sin, second, table.cos)
 
 
 def _noncausal_backward(
-    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _OutputGradients
 ) -> tuple[Tensor, Tensor, Tensor]:
-    kind, back = working_dtype(q), _empty_state(k, v)
+    kind, grad_state = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     for start, stop in plan.blocks(q.shape[2]):
         block, table, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
         queries = torch.relu(q[:, :, block].to(kind))
-        back.add_(_turned(queries, table).mT @ grads)
-        dq[:, :, block] = _turned_back(grads @ states[0].mT, table).mul_(queries > 0)
+        grad_state.add_(_rotate(queries, table).mT @ grads)
+        dq[:, :, block] = _rotate_back(grads @ states[0].mT, table).mul_(queries > 0)
     for start, stop in plan.blocks(k.shape[2]):
         block, table = slice(start, stop), plan.key.block(start, stop)
         keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
-        dv[:, :, block] = (_turned(keys, table) @ back)[..., :-1]
-        dk[:, :, block] = _turned_back(values @ back.mT, table).mul_(keys > 0)
+        dv[:, :, block] = (_rotate(keys, table) @ grad_state)[..., :-1]
+        dk[:, :, block] = _rotate_back(values @ grad_state.mT, table).mul_(keys > 0)
     return dq, dk, dv
 
 
 def _causal_backward(
-    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
+    plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _OutputGradients
 ) -> tuple[Tensor, Tensor, Tensor]:
     assert plan.causal is not None
-    kind, back = working_dtype(q), _empty_state(k, v)
+    kind, grad_state = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-    # In reverse: ``back`` sums over the queries of later blocks.
+    # In reverse: ``grad_state`` sums over the queries of later blocks.
     for (start, stop), state in zip(reversed(plan.blocks(q.shape[2])), reversed(states), strict=True):
         block, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
         factors, grads = plan.causal[: stop - start, : stop - start], incoming.block(start, stop)
@@ -163,11 +163,11 @@ def _causal_backward(
             _keys(k, plan, start, stop),
             _values(v, start, stop),
         )
-        among = (grads @ values.mT).mul_(factors)
-        dq[:, :, block] = _turned_back(grads @ state.mT, query).add_(among @ keys).mul_(queries > 0)
-        dk[:, :, block] = _turned_back(values @ back.mT, key).add_(among.mT @ queries).mul_(keys > 0)
-        weighed = (queries @ keys.mT).mul_(factors)
-        dv[:, :, block] = (weighed.mT @ grads).add_(_turned(keys, key) @ back)[..., :-1]
+        grad_scores = (grads @ values.mT).mul_(factors)
+        dq[:, :, block] = _rotate_back(grads @ state.mT, query).add_(grad_scores @ keys).mul_(queries > 0)
+        dk[:, :, block] = _rotate_back(values @ grad_state.mT, key).add_(grad_scores.mT @ queries).mul_(keys > 0)
+        masked_scores = (queries @ keys.mT).mul_(factors)
+        dv[:, :, block] = (masked_scores.mT @ grads).add_(_rotate(keys, key) @ grad_state)[..., :-1]
         if start:
-            back.add_(_turned(queries, query).mT @ grads)
+            grad_state.add_(_rotate(queries, query).mT @ grads)
     return dq, dk, dv

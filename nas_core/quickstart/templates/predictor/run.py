@@ -26,8 +26,8 @@ baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies
 
 model.fit(graphs, accuracies).save("model.safetensors")  # fitted to all cells, for the untrained ones
 trained = {cell["architecture"] for cell in cells}
-drawn = map(nasbench201_string, np.random.default_rng(2).integers(0, 5, (CANDIDATES, 6)))
-candidates = sorted(set(drawn) - trained)
+samples = map(nasbench201_string, np.random.default_rng(2).integers(0, 5, (CANDIDATES, 6)))
+candidates = sorted(set(samples) - trained)
 expected, unsure = model.predict_with_std([reader_for(READER).read(cell) for cell in candidates])
 with open("ranking.csv", "w", encoding="utf-8") as file:
     file.write("accuracy,std,architecture\n")
