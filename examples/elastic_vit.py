@@ -26,7 +26,7 @@ def train(model, targets):  # of a supernet another network in each update
 
 
 def right(supernet, architecture):  # on images that nothing was trained on
-    with torch.no_grad(), supernet.eval().using(architecture, freeze=True):
+    with torch.no_grad(), supernet.eval().use_architecture(architecture, freeze=True):
         return (supernet(images[:8].flatten(0, 1)).argmax(1) == labels[:8].flatten()).float().mean().item()
 
 

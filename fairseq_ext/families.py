@@ -70,7 +70,7 @@ EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
 DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
 RANGES = {
     **dict.fromkeys(
-        ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout"), Range(0, 1, without=(1,))
+        ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout"), Range(0, 1, exclude=(1,))
     ),
     **dict.fromkeys(("max_positions", "max_source_positions", "max_target_positions", "context_length"), Range(1)),
     **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),

@@ -46,7 +46,7 @@ class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
         return net.predict(subnet, features if masked_tokens is None else features[masked_tokens])
 
     def max_positions(self) -> int:
-        return self.model.longest()
+        return self.model.max_length()
 
 
 @register
@@ -109,7 +109,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     def supported_targets(self) -> set[str]:
         return {"self"}
 
-    def longest(self) -> int:
+    def max_length(self) -> int:
         """Return the largest supported number of tokens."""
         option, limit = int(self.args.max_positions), length_limit(self.space, self.net.config)
         return option if limit is None else min(option, limit)

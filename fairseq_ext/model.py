@@ -45,7 +45,7 @@ class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
     def max_positions(self) -> int:
-        return self.model.longest("source")
+        return self.model.max_length("source")
 
 
 class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
@@ -82,7 +82,7 @@ class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
             incremental_state[_CACHE].reorder(new_order)
 
     def max_positions(self) -> int:
-        return self.model.longest("target")
+        return self.model.max_length("target")
 
 
 def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tensor, dict[str, Any]]:
@@ -130,7 +130,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         )
         return output
 
-    def longest(self, side: str) -> int:
+    def max_length(self, side: str) -> int:
         """Return the largest supported number of tokens; ``side`` is ``source`` or ``target``."""
         option = int(getattr(self.args, f"max_{side}_positions"))
         limit = length_limits(self.space, self.net.config)[("source", "target").index(side)]

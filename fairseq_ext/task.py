@@ -145,7 +145,7 @@ class SupernetTask:
                 last = index == len(named) - 1
                 # gradients of the sandwich are exchanged between workers once, with its last subnet
                 sync = nullcontext() if last or not hasattr(model, "no_sync") else model.no_sync()
-                with supernet.using(architecture), sync:
+                with supernet.use_architecture(architecture), sync:
                     device = str(sample["target"].device.type)
                     with torch.amp.autocast(device, enabled=isinstance(optimizer, AMPOptimizer)):
                         loss, size, outputs[name] = criterion(model, sample)
@@ -164,7 +164,7 @@ class SupernetTask:
             if architecture not in self._subnets:  # experts are mixed once for all batches
                 with torch.no_grad():
                     self._subnets[architecture] = supernet.select(architecture)
-            with supernet.running(architecture, self._subnets[architecture]):
+            with supernet.use_subnet(architecture, self._subnets[architecture]):
                 loss, size, outputs[name] = step(sample, model, criterion)
         return loss, size, _combine(outputs, self.cfg.select_checkpoint)
 

@@ -21,7 +21,7 @@ from nas_core.space.stack import per_layer
 
 _CONSTANT = ("head_dim", "heads_per_kv", "context_length")
 _NAMES = ("layers", "embed_dim", "kv_heads", "ffn_dim", *_CONSTANT)
-GENES = StackGenes("a decoder of Llama's family", _NAMES, _CONSTANT, place="decoder")
+GENES = StackGenes("a decoder of Llama's family", _NAMES, _CONSTANT, role="decoder")
 GRAPHS = ChainGraphs(
     GENES,
     ("embedding", "decoder_self_attention", "decoder_feed_forward", "output"),
@@ -76,7 +76,7 @@ class LlamaWorkload:
         return [self._model]
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"decoding": self.decode}
 
     def convert(self, dtype: torch.dtype) -> None:
@@ -93,7 +93,7 @@ class LlamaWorkload:
 class _LlamaKind(ModelKind):
     name = "llama"
     genes = GENES.names
-    counted = "parameters without embeddings"
+    params_description = "parameters without embeddings"
     attributes = ("width", "heads", "kv_heads", "qkv_dim", "ffn_dim", "context_length")
     vocabularies = ("vocab",)
     workload_config = LlamaWorkloadConfig
@@ -152,7 +152,7 @@ class _LlamaKind(ModelKind):
             resize_layers(model, "layers")
         return model.eval()  # type: ignore[no-any-return]
 
-    def parts(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
+    def exports(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
         raise ConfigError(
             "decoders of Llama's family cannot be exported by nas-ext; run 'nas-ext extract', and export the extracted"
             " folder with another tool for models of transformers"

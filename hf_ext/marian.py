@@ -21,11 +21,11 @@ from nas_core.space import Architecture, SearchSpace
 
 _CONSTANT = ("head_dim", "context_length")
 _NAMES = ("encoder.layers", "decoder.layers", "embed_dim", "encoder.ffn_dim", "decoder.ffn_dim", *_CONSTANT)
-GENES = StackGenes("a translation network of Marian", _NAMES, _CONSTANT, place="")
+GENES = StackGenes("a translation network of Marian", _NAMES, _CONSTANT, role="")
 
 
 class MarianWorkload:
-    """Workload of a model, in parts ``encoder`` and ``decoder``.
+    """Workload of a model, in components ``encoder`` and ``decoder``.
 
     It encodes sentences, and decodes with a cache token by token, with all hypotheses of a beam.
 
@@ -56,7 +56,7 @@ class MarianWorkload:
         return [self._model]
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"encoder": self.encode, "decoder": self.decode}
 
     def convert(self, dtype: torch.dtype) -> None:
@@ -82,7 +82,7 @@ class MarianWorkload:
 class _MarianKind(ModelKind):
     name = "marian"
     genes = GENES.names
-    counted = TRANSLATION.counted
+    params_description = TRANSLATION.params_description
     attributes = TRANSLATION.attributes
     workload_config = TranslationWorkloadConfig
     workload = staticmethod(MarianWorkload.random)
@@ -108,8 +108,8 @@ class _MarianKind(ModelKind):
         positions = 2 * architecture.number("context_length") * architecture.number("embed_dim")
         return positions + costs.parameters(_translation(architecture), source, target, shared, True)
 
-    def live(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-        return TRANSLATION.live(_translation(architecture), config)
+    def activation_numel(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+        return TRANSLATION.activation_numel(_translation(architecture), config)
 
     def cache(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
         return TRANSLATION.cache(_translation(architecture), config)
@@ -142,7 +142,7 @@ class _MarianKind(ModelKind):
         )
         return _transformers().MarianMTModel(sizes).eval()  # type: ignore[no-any-return]
 
-    def parts(
+    def exports(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
         raise ConfigError(

@@ -14,23 +14,23 @@ from nas_core.errors import ConfigError, unknown_choice
 
 @dataclass(frozen=True)
 class Range:
-    """Interval of allowed numbers, including both ends unless ``without`` excludes them."""
+    """Interval of allowed numbers, including both ends unless ``exclude`` excludes them."""
 
     low: float = -math.inf
     high: float = math.inf
-    without: tuple[float, ...] = ()
+    exclude: tuple[float, ...] = ()
     """Excluded ends"""
 
     def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high and value not in self.without
+        return self.low <= value <= self.high and value not in self.exclude
 
     def __str__(self) -> str:
         if self.low == -math.inf:
             return ""
-        lower = f" above {self.low:g}" if self.low in self.without else f" from {self.low:g}"
+        lower = f" above {self.low:g}" if self.low in self.exclude else f" from {self.low:g}"
         if self.high == math.inf:
-            return lower if self.low in self.without else lower + " on"
-        return f"{lower} to {'below ' if self.high in self.without else ''}{self.high:.12g}"
+            return lower if self.low in self.exclude else lower + " on"
+        return f"{lower} to {'below ' if self.high in self.exclude else ''}{self.high:.12g}"
 
 
 SEEDS = Range(0, 2**32 - 1)

@@ -88,7 +88,7 @@ class JobsConfig:
     def __post_init__(self) -> None:
         minimum = {"jobs": 1, "per_job": 1, "timeout_min": 1, "gpus": 0, "cpus": 1}
         ranges = {name: Range(number) for name, number in minimum.items()}
-        check_fields(self, ranges={**ranges, "memory_gb": Range(0, without=(0,))})
+        check_fields(self, ranges={**ranges, "memory_gb": Range(0, exclude=(0,))})
         if self.cluster == "local" and (self.partition or self.slurm):
             raise ConfigError("partition and sbatch options apply to Slurm only; leave them out, or give cluster=slurm")
 

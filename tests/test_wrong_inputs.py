@@ -21,7 +21,7 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: checked_value(True, int, "n"), ConfigError, "True"),
     (lambda: checked_value(0, int, "n", Range(1)), ConfigError, "from 1 on"),
     (lambda: checked_value(float("nan"), float, "x"), ConfigError, "nan"),
-    (lambda: checked_value(1.0, float, "x", Range(0, 1, without=(1,))), ConfigError, "below 1"),
+    (lambda: checked_value(1.0, float, "x", Range(0, 1, exclude=(1,))), ConfigError, "below 1"),
     (lambda: checked_value("fat", str, "how", choices=("fast", "slow")), Unknown, "fast"),
     (lambda: read_pairs("set", ["=4"]), ConfigError, "'=4'"),
     (lambda: parsed_settings(["dim"], {"dim": int}), ConfigError, "'dim'"),

@@ -32,8 +32,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """Image supernet, or a static network if the search space has one architecture.
 
     In training, each forward pass samples an architecture. In evaluation, the supernet runs :attr:`eval_architecture`,
-    by default the largest. :meth:`using` selects an architecture in both modes. Arguments that are not listed are those
-    of :class:`nas_core.models.image.VisionConfig`.
+    by default the largest. :meth:`use_architecture` selects an architecture in both modes. Arguments that are not listed
+    are those of :class:`nas_core.models.image.VisionConfig`.
 
     Args:
         space: search space with the genes of :mod:`nas_core.space.image`.
@@ -115,7 +115,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             size = config.image_size or (space.largest().number("image_size"),) * 2
             plain = {name: tuple(value) if isinstance(value, list) else value for name, value in prepared.items()}
             self.pretrained_cfg = self.default_cfg = {**plain, "input_size": (in_chans, *size)}
-        self.start(space, architecture_seed, architecture_draw)
+        self.set_space(space, architecture_seed, architecture_draw)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
             self._updates = 0  # the buffer's value, without a read from the device
@@ -150,7 +150,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
     def active_subnet(self) -> VisionSubnet:
         """Return the weights of the architecture in use; in training, sample it first."""
-        if self.training and self.is_supernet and self.held is None:
+        if self.training and self.is_supernet and self.fixed_architecture is None:
             self.train_architecture = self.draw(self._updates)
             self.count_from(self._updates + 1)
         return super().active_subnet()

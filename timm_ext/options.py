@@ -24,10 +24,10 @@ _RANGES = {
     **dict.fromkeys(("updates", "warmup_updates", "warmup_epochs", "workers"), Range(0)),
     **dict.fromkeys(("min_lr", "warmup_lr", "weight_decay", "clip_grad"), Range(0)),
     **dict.fromkeys(("mixup", "cutmix", "color_jitter"), Range(0)),
-    **dict.fromkeys(("drop", "attn_drop", "act_drop", "drop_path", "smoothing", "ema"), Range(0, 1, without=(1,))),
+    **dict.fromkeys(("drop", "attn_drop", "act_drop", "drop_path", "smoothing", "ema"), Range(0, 1, exclude=(1,))),
     "reprob": Range(0, 1),
-    "scale": Range(0, 1, without=(0,)),
-    "lr": Range(0, without=(0,)),
+    "scale": Range(0, 1, exclude=(0,)),
+    "lr": Range(0, exclude=(0,)),
     "seed": SEEDS,
 }
 

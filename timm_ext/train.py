@@ -164,7 +164,7 @@ class Trainer:
             loss_of = partial(self.distillation.loss, forward=forward)
         losses = []
         for architecture in architectures:
-            context = self.model.using(architecture) if self.model.is_supernet else nullcontext()
+            context = self.model.use_architecture(architecture) if self.model.is_supernet else nullcontext()
             losses.append(self.step.backward(lambda: loss_of(architecture) / share, context))  # noqa: B023  called now
         if pass_index + 1 == passes:
             self.step.update()

@@ -141,7 +141,7 @@ class Job(TranslationRuns):
         else:
             from fairseq_ext.data import calibration_batches
 
-            batches = calibration_batches(trained.task, ("test",), trained.longest(), 1000, "cpu")
+            batches = calibration_batches(trained.task, ("test",), trained.max_positions(), 1000, "cpu")
 
         def quality(name: str, model: Any, candidate: Candidate | None) -> dict[str, float]:
             metrics = evaluate(trained, model, batches)

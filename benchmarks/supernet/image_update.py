@@ -80,7 +80,9 @@ def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, pr
         architectures = trained(model, name, number)
         optimizer.zero_grad()
         for architecture in architectures:
-            step.backward(lambda: criterion(model(images), labels) / len(architectures), model.using(architecture))
+            step.backward(
+                lambda: criterion(model(images), labels) / len(architectures), model.use_architecture(architecture)
+            )
         step.update()
 
     return update

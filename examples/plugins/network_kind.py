@@ -33,7 +33,7 @@ class LanguageModel(nn.Module):
 
 
 class LanguageModels(OnePassKind):
-    name, genes, counted = "rnn_lm", ("rnn.layers", "rnn.width"), "parameters of the layers"
+    name, genes, params_description = "rnn_lm", ("rnn.layers", "rnn.width"), "parameters of the layers"
     operations, attributes, workload_config = ("embedding", "rnn", "output"), ("width",), Sentence
 
     def params_m(self, architecture: Architecture) -> float:

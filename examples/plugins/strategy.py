@@ -23,7 +23,7 @@ class HillClimbingConfig:
     """Probability that a gene is mutated, above 0 and at most 1."""
 
     def __post_init__(self) -> None:
-        probability = Range(0, 1, without=(0,))
+        probability = Range(0, 1, exclude=(0,))
         check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "mutation_prob": probability})
 
 

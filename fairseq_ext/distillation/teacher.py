@@ -71,7 +71,7 @@ class FileTeacher:
         model: Any = self.model
         with (
             torch.no_grad(),
-            nullcontext() if self._subnet is None else model.running(model.architecture, self._subnet),
+            nullcontext() if self._subnet is None else model.use_subnet(model.architecture, self._subnet),
         ):
             return teacher_output(run(model), self._temperature, defer)
 

@@ -150,14 +150,14 @@ class FairseqTrained:
     def _tokens(self) -> tuple[Tensor, ...]:
         """Return random input tokens, one tensor (B, T) per input."""
         generator = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self.task.source_dictionary, self.longest(), generator),)
+        return (self._random_tokens(self.task.source_dictionary, self.max_positions(), generator),)
 
     def calibration(self, count: int) -> Sequence[Any]:
         data = self._state["cfg"].get("dataset") or {}
         splits = tuple(str(data.get(f"{name}_subset") or name).split(",")[0] for name in ("train", "valid"))
-        return calibration_batches(self.task, splits, self.longest(), count, self._device)
+        return calibration_batches(self.task, splits, self.max_positions(), count, self._device)
 
-    def longest(self) -> Any:
+    def max_positions(self) -> Any:
         """Return the largest number of input tokens; a pair for translation."""
         return self._model.max_positions()
 
@@ -219,7 +219,7 @@ class FairseqTrained:
         if dataset is None:
             raise DataError(f"{options_of(self.task).data} has no split 'train'; give the training data as --data")
         batches = self.task.get_batch_iterator(
-            dataset, max_sentences=batch_size, max_positions=self.longest(), ignore_invalid_inputs=True, seed=seed
+            dataset, max_sentences=batch_size, max_positions=self.max_positions(), ignore_invalid_inputs=True, seed=seed
         )
         while True:
             for batch in batches.next_epoch_itr(shuffle=True):
@@ -232,11 +232,11 @@ class FairseqTrained:
             raise DataError(f"{options_of(self.task).data} has {samples} validation samples; expected two or more")
         sentences = min(64, -(-samples // 2))
         return calibration_batches(
-            self.task, ("valid",), self.longest(), -(-samples // sentences), self._device, sentences
+            self.task, ("valid",), self.max_positions(), -(-samples // sentences), self._device, sentences
         )
 
     def workload(self, model: nn.Module, batch: int) -> Workload:
-        length = min(int(options_of(self.task).tokens_per_sample), int(self.longest()))
+        length = min(int(options_of(self.task).tokens_per_sample), int(self.max_positions()))
         return OnePassWorkload(model, [torch.full((batch, length), FIRST_WORD)], self._device)
 
     def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
@@ -330,7 +330,7 @@ class _TranslationWorkload:
         return [self._model]
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"encoder": self._encode, "decoder": self._decode}
 
     def _encode(self) -> None:

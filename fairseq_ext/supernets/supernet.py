@@ -121,7 +121,7 @@ class FairseqSupernet(TrainingSupernet):
         with (
             torch.no_grad(),
             computing_in(self.precision, self.device),
-            self.model.using(self.space.validate(architecture), freeze=True),
+            self.model.use_architecture(self.space.validate(architecture), freeze=True),
         ):
             for index, batch in enumerate(batches, start=1):
                 sums.append(torch.stack(self._sums(batch)))
@@ -176,7 +176,7 @@ class TranslationSupernet(FairseqSupernet):
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         metrics = super().evaluate(architecture, report)
         if self._bleu:
-            with computing_in(self.precision, self.device), self.model.using(architecture, freeze=True):
+            with computing_in(self.precision, self.device), self.model.use_architecture(architecture, freeze=True):
                 metrics["bleu"] = bleu(self.fairseq_task, self.model, self.batches())
         return metrics
 
@@ -241,7 +241,7 @@ class MaskedLMSupernet(FairseqSupernet):
 
     def exportable(self, architecture: Architecture) -> Exportable:
         architecture = self.space.validate(architecture)
-        part = encoder_part(self.model.net, architecture, self.head, self.model.longest())
+        part = encoder_part(self.model.net, architecture, self.head, self.model.max_length())
         return exporting.masked_lm_exportable(self.fairseq_task, part, architecture)
 
 

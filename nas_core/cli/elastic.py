@@ -100,7 +100,7 @@ def command(
     smallest, largest = (kind.params_m(end) for end in (result.smallest(), result.largest()))
     count = result.cardinality()
     size = str(count) if count < 10**6 else f"10^{math.log10(count):.1f}"
-    typer.echo(f"{out}: {size} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
+    typer.echo(f"{out}: {size} architectures, {smallest:.2f} to {largest:.2f} M {kind.params_description}")
     if conversion.sorted_axes:
         batches = f" on {conversion.batches} batches" * bool(conversion.batches)
         typer.echo(

@@ -104,4 +104,4 @@ def workload_config(
         settings |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
     if "vocab" not in names and kind.vocabularies and "vocab" in settings:
         settings = {**dict.fromkeys(kind.vocabularies, settings.pop("vocab")), **settings}
-    return kind.config({**kind.of_task(task or {}), **settings})
+    return kind.config({**kind.task_settings(task or {}), **settings})

@@ -113,7 +113,7 @@ def show_command(
 
     if (kind := fitting_kind(space)) is not None:
         smallest, largest = kind.params_m(space.smallest()), kind.params_m(space.largest())
-        typer.echo(f"  {kind.counted}: {smallest:.2f} to {largest:.2f} M")
+        typer.echo(f"  {kind.params_description}: {smallest:.2f} to {largest:.2f} M")
         config = kind.config({})
         ends = [kind.memory_mb(end, config) for end in (space.smallest(), space.largest())]
         typer.echo(f"  memory of a pass: {min(ends):.2f} to {max(ends):.2f} MB at {_settings(config)}")

@@ -74,7 +74,7 @@ class CompressConfig:
     """Seed for the order of training data."""
 
     def __post_init__(self) -> None:
-        above, share = Range(0, without=(0,)), Range(0, 1)
+        above, share = Range(0, exclude=(0,)), Range(0, 1)
         check_fields(
             self,
             ranges={

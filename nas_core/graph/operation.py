@@ -17,7 +17,7 @@ layer, ``identity`` a skip connection, and ``none`` an output of zeros.
 
 _RANGES = {
     **dict.fromkeys(("kernel", "stride", "dilation", "repeats"), Range(1)),
-    **dict.fromkeys(("channels", "expansion"), Range(0, without=(0,))),
+    **dict.fromkeys(("channels", "expansion"), Range(0, exclude=(0,))),
     "groups": Range(0),
 }
 

@@ -27,7 +27,7 @@ _RANGES = {
     "warmup": Range(0),
     "repeats": Range(1),
     "threads": Range(1),
-    "trim": Range(0, 0.5, without=(0.5,)),
+    "trim": Range(0, 0.5, exclude=(0.5,)),
 }
 
 
@@ -44,8 +44,8 @@ class TimingConfig:
     threads: int = 1
     """Number of torch threads during the measurement."""
     clock: str = field(default="wall", metadata={"choices": CLOCKS})
-    """``wall``: elapsed time, with a synchronisation after each part; ``cpu``: CPU time of this thread, with less noise
-    on a shared processor; ``device``: time between CUDA events."""
+    """``wall``: elapsed time, with a synchronisation after each component; ``cpu``: CPU time of this thread, with less
+    noise on a shared processor; ``device``: time between CUDA events."""
     device: str = "cpu"
     """Torch device of the networks: cpu, cuda, cuda:1."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
@@ -90,8 +90,8 @@ def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
 class Measurement:
     """Latency of a workload, measured between passes of a reference workload."""
 
-    parts_ms: dict[str, float]
-    """Trimmed mean of each part, uncorrected."""
+    components_ms: dict[str, float]
+    """Trimmed mean of each component, uncorrected."""
     raw_ms: float
     """Trimmed mean of a whole pass, uncorrected."""
     std_ms: float
@@ -124,10 +124,10 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
         for _ in range(config.repeats):
             rounds.append(_pass_ms(workload, config))
             references.append(sum(_pass_ms(reference, config).values()))
-    totals = [sum(parts.values()) for parts in rounds]
+    totals = [sum(components.values()) for components in rounds]
     adjacent_references = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
-        parts_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
+        components_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
         raw_ms=float(np.mean(_trimmed(totals, config.trim))),
         std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
@@ -184,9 +184,9 @@ def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
     clock = time.perf_counter if config.clock == "wall" else time.thread_time
     times = {}
     _synchronise(config.device)
-    for name, part in workload.parts.items():
+    for name, component in workload.components.items():
         start = clock()
-        part()
+        component()
         _synchronise(config.device)
         times[name] = (clock() - start) * 1e3
     return times
@@ -194,15 +194,15 @@ def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
     stream = torch.cuda.current_stream(device_index(config.device))
-    count = len(workload.parts) + 1
+    count = len(workload.components) + 1
     events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]  # type: ignore[no-untyped-call]
     _synchronise(config.device)
     events[0].record(stream)
-    for part, event in zip(workload.parts.values(), events[1:], strict=True):
-        part()
+    for component, event in zip(workload.components.values(), events[1:], strict=True):
+        component()
         event.record(stream)
     events[-1].synchronize()
-    pairs = zip(workload.parts, events, events[1:], strict=False)
+    pairs = zip(workload.components, events, events[1:], strict=False)
     return {name: float(start.elapsed_time(end)) for name, start, end in pairs}
 
 

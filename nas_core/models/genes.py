@@ -25,8 +25,8 @@ class StackGenes:
     names: tuple[str, ...]
     constant: tuple[str, ...]
     """Genes that have only one option in a space."""
-    place: str
-    """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
+    role: str
+    """Role of its attention, one of :data:`nas_core.layers.attention.kinds.ROLES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, minimum: int = 1) -> None:
         """Raise ``SpaceError`` unless all options are integers >= ``minimum``. Genes in ``constant`` have one."""
@@ -53,7 +53,7 @@ class StackGenes:
         return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
-        return [name for name, kind in ATTENTION_KINDS.items() if self.place in kind.places]
+        return [name for name, kind in ATTENTION_KINDS.items() if self.role in kind.roles]
 
     def attention_options(self, space: SearchSpace) -> list[tuple[str, ...]]:
         """Return the attention types of each layer, by default softmax."""
@@ -69,7 +69,7 @@ class StackGenes:
             length: maximum sequence length of bounded attention, such as linear. None means each sequence's own length.
         """
         return [
-            AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.place, length) for n in names))
+            AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.role, length) for n in names))
             for names in self.attention_options(space)
         ]
 
@@ -119,8 +119,8 @@ class ChainGraphs:
 
     def operations(self) -> tuple[str, ...]:
         """Return operation names by index."""
-        place = self._genes.place
-        attention = [kind.operation(place) for _, kind in ATTENTION_KINDS.items() if place in kind.places]
+        role = self._genes.role
+        attention = [kind.operation(role) for _, kind in ATTENTION_KINDS.items() if role in kind.roles]
         return tuple(dict.fromkeys((*self._first, *attention)))
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
@@ -129,7 +129,7 @@ class ChainGraphs:
         if name not in supported:
             raise ArchitectureError(f"attention is {name!r}; expected one of {supported}")
         kind = ATTENTION_KINDS.get(name)
-        return kind, kind.operation(self._genes.place)
+        return kind, kind.operation(self._genes.role)
 
     def chain(self, nodes: Sequence[tuple[str, tuple[int, ...]]]) -> Graph:
         """Return the graph of ``nodes``: pairs (operation name, attributes) in execution order."""

@@ -42,7 +42,7 @@ class ModelKind(ABC):
     """Name in the registry, commands and files."""
     genes: tuple[str, ...]
     """Genes of each architecture. A space with these genes belongs to this kind."""
-    counted: str
+    params_description: str
     """Quantity that :meth:`params_m` counts, such as "parameters without embeddings"."""
     attributes: tuple[str, ...]
     """Column names of ``attributes`` in graphs."""
@@ -78,7 +78,7 @@ class ModelKind(ABC):
         """Count all weights in the latency workload, including embeddings and classifier."""
         return round(1e6 * self.params_m(architecture))
 
-    def live(self, architecture: Architecture, config: Any) -> int:
+    def activation_numel(self, architecture: Architecture, config: Any) -> int:
         """Count elements of activations at their peak in the latency workload."""
         return 0
 
@@ -92,7 +92,7 @@ class ModelKind(ABC):
 
     def memory_mb(self, architecture: Architecture, config: Any) -> float:
         """Return peak memory of weights and activations in fp32, in 10^6 bytes."""
-        return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
+        return BYTES * (self.weights(architecture, config) + self.activation_numel(architecture, config)) / 1e6
 
     def cache_mb(self, architecture: Architecture, config: Any) -> float:
         """Return the size of the decoding cache in fp32, in 10^6 bytes."""
@@ -119,7 +119,7 @@ class ModelKind(ABC):
         """
 
     @abstractmethod
-    def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
+    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
         """Return the networks of the latency workload for ONNX export."""
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -130,7 +130,7 @@ class ModelKind(ABC):
         """Create settings of the latency workload, with defaults for missing ones."""
         return config_from(self.workload_config, settings, f"setting of the workload of {self.name} networks")
 
-    def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+    def task_settings(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the workload settings in ``Supernet.task``, such as vocabulary sizes."""
         names = {field.name for field in fields(self.workload_config)}
         return {name: value for name, value in task.items() if name in names}
@@ -171,7 +171,7 @@ class OnePassKind(ModelKind):
             network, inputs = self.build(space, architecture, config), self.inputs(architecture, config)
         return OnePassWorkload(network, inputs, device)
 
-    def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
+    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
         architecture = space.validate(architecture)
         network = self.build(space, architecture, config).eval()
         return [SpacePart("network", network, self.inputs(architecture, config))]

@@ -21,8 +21,8 @@ class Workload(Protocol):
     """A computation whose latency is measured."""
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Functions that run the parts of a pass, by name and in order. Later parts may use earlier results."""
+    def components(self) -> Mapping[str, Callable[[], object]]:
+        """Functions of the components of a pass, by name and in order. Later components may use earlier results."""
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -39,7 +39,7 @@ class Convertible(Protocol):
 
 
 class OnePassWorkload:
-    """Workload that times one forward pass with constant inputs, as a single part named ``network``."""
+    """Workload that times one forward pass with constant inputs, as a single component ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()
@@ -50,7 +50,7 @@ class OnePassWorkload:
         return [self._network]
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"network": self.run}
 
     def convert(self, dtype: torch.dtype) -> None:
@@ -83,7 +83,7 @@ class SubnetWorkload:
 
 
 class OnePassSubnetWorkload(SubnetWorkload):
-    """Latency workload of one architecture with a constant input, in one part ``network``.
+    """Latency workload of one architecture with a constant input, in one component ``network``.
 
     Args:
         run: function from (network, subnet, input) to the output.
@@ -100,7 +100,7 @@ class OnePassSubnetWorkload(SubnetWorkload):
         self._inputs = self._inputs.to(dtype) if self._inputs.is_floating_point() else self._inputs
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"network": lambda: self._run(self._net, self._subnet, self._inputs)}
 
 

@@ -332,7 +332,7 @@ class _CheckpointSearch:
             return None
         kind, model = kind_of(self.space), self.evaluation.latency
         measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-        defaults = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
+        defaults = {**(asdict(measured[1]) if measured else {}), **kind.task_settings(self.evaluation.supernet.task)}
         workload = {**defaults, **self.settings.workload}
         config = asdict(kind.config(workload))
         return {name: config[name] for name in workload}

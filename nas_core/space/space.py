@@ -157,10 +157,10 @@ class SearchSpace:
             return False
         return True
 
-    def sample_rows(self, rng: np.random.Generator, n: int, how: str = "gene") -> Rows:
-        check_choice("way of sampling", how, SAMPLINGS)
+    def sample_rows(self, rng: np.random.Generator, n: int, sampling: str = "gene") -> Rows:
+        check_choice("way of sampling", sampling, SAMPLINGS)
         rows = self._draw(rng, n)
-        if how == "architecture":
+        if sampling == "architecture":
             for depth_gene in sorted(self.slots.depth_genes):
                 weights = self.slots.depth_weights(depth_gene)
                 rows[:, self.slots.depth_column(depth_gene)] = rng.choice(len(weights), size=n, p=weights)
@@ -169,13 +169,14 @@ class SearchSpace:
     def _draw(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.integers(0, self.slots.sizes, size=(n, self.slots.count)).astype(np.int16)
 
-    def sample(self, rng: np.random.Generator, how: str = "gene") -> Architecture:
+    def sample(self, rng: np.random.Generator, sampling: str = "gene") -> Architecture:
         """Draw a random architecture.
 
         Args:
-            how: ``gene`` draws each gene uniformly, as in HAT; ``architecture`` draws uniformly over all architectures.
+            sampling: ``gene`` draws each gene uniformly, as in HAT; ``architecture`` draws each architecture
+                uniformly.
         """
-        return self.architecture(self.sample_rows(rng, 1, how)[0])
+        return self.architecture(self.sample_rows(rng, 1, sampling)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
         mutants = self._draw(rng, len(parents))
@@ -197,20 +198,22 @@ class SearchSpace:
         """
         return self.architecture(self.crossover_rows(self.row(first)[None], self.row(second)[None], rng)[0])
 
-    def encode(self, architectures: Sequence[Architecture] | Architecture, how: str = "summary") -> NDArray[np.float32]:
-        """Return an encoding ``(n, features)`` of architectures. ``how`` is a name in :data:`ENCODINGS`."""
+    def encode(
+        self, architectures: Sequence[Architecture] | Architecture, encoding: str = "summary"
+    ) -> NDArray[np.float32]:
+        """Return an encoding ``(n, features)`` of architectures. ``encoding`` is a name in :data:`ENCODINGS`."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
-        return self.encode_rows(self.rows(architectures), how)
+        return self.encode_rows(self.rows(architectures), encoding)
 
-    def encode_rows(self, rows: Rows, how: str = "summary") -> NDArray[np.float32]:
-        check_choice("encoding", how, ENCODINGS)
+    def encode_rows(self, rows: Rows, encoding: str = "summary") -> NDArray[np.float32]:
+        check_choice("encoding", encoding, ENCODINGS)
         slots = self.slots
-        if how == "onehot":
+        if encoding == "onehot":
             columns = [rows[:, [slot]] == np.arange(size) for slot, size in enumerate(slots.sizes)]
             return np.concatenate(columns, axis=1).astype(np.float32)
         codes = slots.codes(rows)
-        if how == "layers":
+        if encoding == "layers":
             units = np.concatenate([np.full(len(c.options), c.unit) for c in self.choices]).astype(np.float32)
             return codes / units
         exists = slots.exists(rows)
@@ -218,22 +221,22 @@ class SearchSpace:
         for index, (choice, span) in enumerate(zip(self.choices, slots.columns, strict=True)):
             layers = np.maximum(exists[:, span].sum(1), 1)
             means = codes[:, span].sum(1) / layers
-            if how == "centred":
+            if encoding == "centred":
                 features[:, index] = np.where(exists[:, span].any(1), choice.centred(means), 0.0)
             else:
                 features[:, index] = means / choice.unit
         return features
 
-    def feature_names(self, how: str = "summary") -> list[str]:
+    def feature_names(self, encoding: str = "summary") -> list[str]:
         """Return the column names of an encoding."""
-        check_choice("encoding", how, ENCODINGS)
-        if how in ("summary", "centred"):
+        check_choice("encoding", encoding, ENCODINGS)
+        if encoding in ("summary", "centred"):
             return [choice.name + (".mean" if choice.per else "") for choice in self.choices]
         names = []
         for choice in self.choices:
             for layer, options in enumerate(choice.options):
                 slot = f"{choice.name}.{layer}" if choice.per else choice.name
-                names += [slot] if how == "layers" else [f"{slot}={option}" for option in options]
+                names += [slot] if encoding == "layers" else [f"{slot}={option}" for option in options]
         return names
 
     @classmethod

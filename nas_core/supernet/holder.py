@@ -18,8 +18,8 @@ Weights = TypeVar("Weights")
 class SubnetHolder(Generic[Weights]):
     """Mixin for ``torch.nn.Module`` of a host framework that runs one subnet at a time.
 
-    A subclass calls :meth:`start`, implements :meth:`select`, and sets :attr:`train_architecture` to :meth:`draw` at
-    each update. Checkpoints do not contain the active subnet.
+    A subclass calls :meth:`set_space`, implements :meth:`select`, and sets :attr:`train_architecture` to :meth:`draw`
+    at each update. Checkpoints do not contain the active subnet.
     """
 
     training: bool
@@ -28,18 +28,18 @@ class SubnetHolder(Generic[Weights]):
     """Architecture in training."""
     eval_architecture: Architecture
     """Architecture in evaluation."""
-    held: Architecture | None = None
-    """Architecture inside a block of :meth:`using`, in training and evaluation."""
+    fixed_architecture: Architecture | None = None
+    """Architecture inside a block of :meth:`use_architecture`, in training and evaluation."""
     _frozen: Weights | None = None
 
-    def start(self, space: SearchSpace, seed: int, how: str) -> None:
+    def set_space(self, space: SearchSpace, seed: int, sampling: str) -> None:
         """Set the search space, and use the largest architecture.
 
         Args:
             seed: seed of :meth:`draw`.
-            how: one of :data:`nas_core.supernet.sampling.DRAWS`.
+            sampling: one of :data:`nas_core.supernet.sampling.DRAWS`.
         """
-        self.space, self._seed, self._how = space, seed, how
+        self.space, self._seed, self._sampling = space, seed, sampling
         self.train_architecture = self.eval_architecture = space.largest()
 
     def select(self, architecture: Architecture) -> Weights:
@@ -47,34 +47,34 @@ class SubnetHolder(Generic[Weights]):
 
     @property
     def architecture(self) -> Architecture:
-        if self.held is not None:
-            return self.held
+        if self.fixed_architecture is not None:
+            return self.fixed_architecture
         return self.train_architecture if self.training else self.eval_architecture
 
     def draw(self, update: int) -> Architecture:
         """Return the random architecture of an update. It is the same in all processes."""
-        return draw(self.space, update, self._seed, self._how)
+        return draw(self.space, update, self._seed, self._sampling)
 
     @contextmanager
-    def using(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
+    def use_architecture(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
         """Use an architecture inside a ``with`` block. Blocks can be nested.
 
         Args:
             freeze: select its weights only once. They must not change inside the block.
         """
         checked = self.space.validate(architecture)
-        with self.running(checked, self.select(checked) if freeze else None):
+        with self.use_subnet(checked, self.select(checked) if freeze else None):
             yield
 
     @contextmanager
-    def running(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
+    def use_subnet(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
         """Use an architecture inside a ``with`` block. If ``weights`` is None, each forward pass selects them."""
-        previous = self.held, self._frozen
-        self.held, self._frozen = architecture, weights
+        previous = self.fixed_architecture, self._frozen
+        self.fixed_architecture, self._frozen = architecture, weights
         try:
             yield
         finally:
-            self.held, self._frozen = previous
+            self.fixed_architecture, self._frozen = previous
 
     def active_subnet(self) -> Weights:
         return self.select(self.architecture) if self._frozen is None else self._frozen

@@ -18,11 +18,11 @@ EXTREMES = ("space", "hat")
 """Smallest and largest architecture: those of the space, or as in the code of HAT and MoS."""
 
 
-def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> Architecture:
-    """Return the random architecture of an update. ``how`` is one of :data:`DRAWS`; ``hat`` ignores ``seed``."""
-    if how == "hat":
+def draw(space: SearchSpace, update: int, seed: int = 1, sampling: str = "gene") -> Architecture:
+    """Return the random architecture of an update. ``sampling`` is one of :data:`DRAWS`; ``hat`` ignores ``seed``."""
+    if sampling == "hat":
         return hat_draw(space, update)
-    return space.sample(np.random.default_rng([seed, update]), how)
+    return space.sample(np.random.default_rng([seed, update]), sampling)
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
@@ -44,6 +44,6 @@ def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str
     return {"smallest": smallest, "largest": largest, **samples}
 
 
-def _extremes(space: SearchSpace, how: str) -> tuple[Architecture, Architecture]:
-    check_choice("definition of smallest and largest architecture", how, EXTREMES)
-    return hat_extremes(space) if how == "hat" else (space.smallest(), space.largest())
+def _extremes(space: SearchSpace, extremes: str) -> tuple[Architecture, Architecture]:
+    check_choice("definition of smallest and largest architecture", extremes, EXTREMES)
+    return hat_extremes(space) if extremes == "hat" else (space.smallest(), space.largest())

@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.export.program import check_onnx, trace, write_onnx
 from nas_core.layers.attention import AttentionKind
-from nas_core.layers.attention.kinds import PLACES, resolve_kind
+from nas_core.layers.attention.kinds import ROLES, resolve_kind
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
     ElasticCrossAttention,
@@ -197,15 +197,15 @@ class AttentionContract:
 
     def test_places_and_names(self) -> None:
         kind = self.kind()
-        assert kind.places and set(kind.places) <= set(PLACES)
-        assert len({kind.operation(place) for place in kind.places}) == len(kind.places)
-        for place in PLACES:
-            if place in kind.places:
-                assert resolve_kind(kind, place, 300).longest in (None, 300)
+        assert kind.roles and set(kind.roles) <= set(ROLES)
+        assert len({kind.operation(role) for role in kind.roles}) == len(kind.roles)
+        for role in ROLES:
+            if role in kind.roles:
+                assert resolve_kind(kind, role, 300).max_length in (None, 300)
             else:
-                with pytest.raises(ConfigError, match=place):
-                    resolve_kind(kind, place)
-        assert kind.is_bounded == (kind.scaled(300).longest == 300)
+                with pytest.raises(ConfigError, match=role):
+                    resolve_kind(kind, role)
+        assert kind.is_bounded == (kind.scaled(300).max_length == 300)
 
     @pytest.mark.onnx
     def test_an_exported_step_equals_decoding(self, tmp_path: Path) -> None:

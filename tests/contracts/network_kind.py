@@ -83,7 +83,7 @@ class NetworkKindContract:
         small, large = (self.kind.workload(space, a, self.config()) for a in (space.smallest(), space.largest()))
         assert torch.equal(torch.get_rng_state(), before), "the caller's draws are untouched"
         result = measure(large, small, timing)
-        assert result.parts_ms and all(0 < ms < 60_000 for ms in result.parts_ms.values())
+        assert result.components_ms and all(0 < ms < 60_000 for ms in result.components_ms.values())
         assert 0 < result.relative < math.inf
         with pytest.raises(ArchitectureError):
             self.kind.workload(space, Architecture({"other": 1}), self.config())
@@ -99,7 +99,7 @@ class NetworkKindContract:
         runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
         space = self.space()
         for architecture in (space.smallest(), space.largest()):
-            parts = self.kind.parts(space, architecture, self.config())
+            parts = self.kind.exports(space, architecture, self.config())
             assert len({part.name for part in parts}) == len(parts) and all(part.times >= 1 for part in parts)
             for part in parts:
                 with torch.no_grad():

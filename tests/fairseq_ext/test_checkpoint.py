@@ -74,7 +74,7 @@ def test_the_extracted_subnet_computes_the_same(trained, extracted, batches):
     assert static.space.cardinality() == 1 and static.architecture == subnet()
     results = []
     for model in (supernet, static):
-        with model.using(subnet(), freeze=True):
+        with model.use_architecture(subnet(), freeze=True):
             logits, _ = model(**batches[0]["net_input"])
             weights = dict(named_tensors(model.active_subnet()))
             loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batches[0]["target"].flatten())

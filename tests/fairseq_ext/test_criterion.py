@@ -14,7 +14,7 @@ def test_same_loss_gradient_and_log(pair, batches, share, smoothing, sentence_av
     results = []
     for kind in (LabelSmoothedCrossEntropyCriterion, FusedLabelSmoothedCrossEntropy):
         criterion = kind(pair, sentence_avg=sentence_avg, label_smoothing=smoothing)
-        with model.using(subnet()):
+        with model.use_architecture(subnet()):
             loss, size, log = criterion(model, batches[0])
         loss.backward()
         used = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}

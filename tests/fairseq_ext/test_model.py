@@ -48,7 +48,7 @@ def test_resuming_continues_the_same_training(arguments, tmp_path):
 def test_steps_equal_the_full_forward(pair, batches, norm_first, mos):
     model = build(pair, mos=mos, normalize_before=norm_first).eval()
     inputs = batches[0]["net_input"]
-    with torch.no_grad(), model.using(subnet()):
+    with torch.no_grad(), model.use_architecture(subnet()):
         full, _ = model(**inputs)
         encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
         state = {}

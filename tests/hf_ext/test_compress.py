@@ -127,7 +127,7 @@ def test_a_translation_network_of_some_layers_is_saved(data: Path, tmp_path: Pat
     with torch.no_grad():
         torch.testing.assert_close(saved(**batch).logits, model(**batch).logits)
     assert (saved.config.encoder_layers, saved.config.decoder_layers) == (2, 1)
-    parts = trained.workload(model, 2).parts
+    parts = trained.workload(model, 2).components
     parts["encoder"]()
     assert parts["decoder"]().shape == (2, 1, 40), "two sentences, one token, the vocabulary"  # type: ignore[attr-defined]
 

@@ -104,7 +104,7 @@ def test_the_kind_counts_and_times_what_is_extracted(decoder: Path) -> None:
     supernet: Any = open_supernet(decoder)
     space = supernet.space
     kind = kind_of(space)
-    config = kind.config(kind.of_task(supernet.task) | {"length": 6})
+    config = kind.config(kind.task_settings(supernet.task) | {"length": 6})
     for architecture in (space.smallest(), space.largest(), genes(supernet, kv_heads=1, layers=2)):
         static = supernet.elastic.static_model(supernet.elastic.select(architecture))
         body = sum(tensor.numel() for tensor in static.model.parameters()) - static.model.embed_tokens.weight.numel()
@@ -124,7 +124,7 @@ def test_the_kind_counts_and_times_what_is_extracted(decoder: Path) -> None:
         assert kind.flops_g(architecture) > 0
         assert len(kind.layers(architecture)[""]["kv_heads"]) == architecture["layers"]
         with pytest.raises(ConfigError):
-            kind.parts(space, architecture, config)
+            kind.exports(space, architecture, config)
     assert kind.name == "llama" and Architecture(dict(space.largest())) == space.largest()
 
 

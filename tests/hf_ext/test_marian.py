@@ -199,7 +199,7 @@ def test_the_kind_counts_and_times_what_is_extracted(marian: Path) -> None:
     supernet: Any = open_supernet(marian)
     space = supernet.space
     kind = kind_of(space)
-    task = kind.of_task(supernet.task)
+    task = kind.task_settings(supernet.task)
     assert kind.name == "marian" and task == {"source_vocab": 40, "target_vocab": 40}
     for architecture in (space.smallest(), space.largest(), genes(supernet, **{"decoder.layers": 1})):
         static = supernet.elastic.static_model(supernet.elastic.select(architecture)).model
@@ -214,8 +214,8 @@ def test_the_kind_counts_and_times_what_is_extracted(marian: Path) -> None:
         with torch.inference_mode():
             source, targets = workload._source, workload._targets[:, :, 0].T  # private: inputs
             expected = built(source, decoder_input_ids=targets).logits[:, -1:]
-            workload.parts["encoder"]()
-            torch.testing.assert_close(workload.parts["decoder"](), expected, rtol=0, atol=1e-5)
+            workload.components["encoder"]()
+            torch.testing.assert_close(workload.components["decoder"](), expected, rtol=0, atol=1e-5)
         wide = kind.config({**task, "source_length": 5, "target_length": 4, "beam": 2})
         workload = kind.workload(space, architecture, wide)
         with torch.inference_mode():
@@ -229,7 +229,7 @@ def test_the_kind_counts_and_times_what_is_extracted(marian: Path) -> None:
         assert tuple(len(genes["ffn_dim"]) for genes in kind.layers(architecture).values()) == depths
         assert kind.flops_g(architecture) > 0 and kind.memory_mb(architecture, wide) > 0
         with pytest.raises(ConfigError):
-            kind.parts(space, architecture, config)
+            kind.exports(space, architecture, config)
     two = kind.config({"source_vocab": 40, "target_vocab": 30})
     built = kind.build(space, space.largest(), two)
     assert sum(tensor.numel() for tensor in built.parameters()) == kind.weights(space.largest(), two)

@@ -72,7 +72,7 @@ def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
             peak = _peak_on_cuda(workload, device)
         else:
             with _Live(weights) as live:
-                for run in workload.parts.values():
+                for run in workload.components.values():
                     run()
             peak = live.peak
         cache = _bytes(workload.cache_tensors()) if isinstance(workload, Decodes) else None
@@ -80,12 +80,12 @@ def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
 
 
 def _peak_on_cuda(workload: Workload, device: str) -> int:
-    for run in workload.parts.values():  # libraries take their workspaces in the first pass
+    for run in workload.components.values():  # libraries take their workspaces in the first pass
         run()
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    for run in workload.parts.values():
+    for run in workload.components.values():
         run()
     torch.cuda.synchronize(device)
     return int(torch.cuda.max_memory_allocated(device) - before)

@@ -67,7 +67,7 @@ class Fixed:
     """A workload that cannot be converted."""
 
     modules = ()
-    parts = {"all": lambda: None}  # noqa: RUF012
+    components = {"all": lambda: None}  # noqa: RUF012
 
 
 class Odd(nn.Module):

@@ -47,8 +47,8 @@ def image(device: str) -> ImageWorkload:
 def test_every_clock_times_every_precision(make: Callable[..., Any], device: str, precision: str, clock: str) -> None:
     config = timing(device, precision, clock)
     result = measure(make(device), make(device), config)
-    assert set(result.parts_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
-    assert all(0 < value < 1e4 for value in result.parts_ms.values())
+    assert set(result.components_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
+    assert all(0 < value < 1e4 for value in result.components_ms.values())
     assert 1 / 20 < result.relative < 20  # against itself
 
 
@@ -60,8 +60,8 @@ def test_a_timed_pass_computes_the_network(make: Callable[..., Any], device: str
     workload = make(device)
     time_passes_ms(workload, config)
     with timed_conditions(config):
-        *_, last = [part() for part in workload.parts.values()]
-        *_, expected = [part() for part in make("cpu").parts.values()]
+        *_, last = [part() for part in workload.components.values()]
+        *_, expected = [part() for part in make("cpu").components.values()]
     assert isinstance(last, torch.Tensor)
     assert last.dtype == (half_type(precision) or torch.float32) and last.device.type == device
     close_in(precision, last, expected, times=3)

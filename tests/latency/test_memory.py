@@ -67,7 +67,7 @@ def close(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:
     kind, architecture = kind_of(space), space.sample(np.random.default_rng(seed))
     config = kind.config(settings)
     measured = measure_memory(kind.workload(space, architecture, config))
-    live, formula_mb = measured.memory_mb - measured.weights_mb, 4e-6 * kind.live(architecture, config)
+    live, formula_mb = measured.memory_mb - measured.weights_mb, 4e-6 * kind.activation_numel(architecture, config)
     assert abs(formula_mb - live) <= max(LIVE * live, 0.03), (formula_mb, live)
     assert kind.memory_mb(architecture, config) == pytest.approx(measured.memory_mb, rel=TOLERANCE)
 

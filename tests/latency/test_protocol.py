@@ -27,7 +27,7 @@ class Work:
         self.ms, self.clock, self.calls = ms, clock, 0
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def components(self) -> dict[str, Any]:
         return {"first": self._run, "second": self._run}
 
     def _run(self) -> None:
@@ -41,7 +41,7 @@ class One:
     modules: tuple[nn.Module, ...] = ()
 
     def __init__(self, function: Any) -> None:
-        self.parts = {"all": function}
+        self.components = {"all": function}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_parts_and_totals_of_interleaved_passes(clock: Machine) -> None:
     workload, reference = Work(8, clock), Work(2, clock)
     measured = measure(workload, reference, TimingConfig(repeats=5, warmup=3))
-    assert measured.parts_ms == pytest.approx({"first": 4, "second": 4})
+    assert measured.components_ms == pytest.approx({"first": 4, "second": 4})
     assert (measured.raw_ms, measured.reference_ms, measured.relative) == pytest.approx((8, 2, 4))
     assert (measured.std_ms, measured.mad_ms) == pytest.approx((0, 0), abs=1e-9)
     assert (workload.calls, reference.calls) == (2 * (3 + 5), 2 * (3 + 5 + 1))

@@ -24,11 +24,11 @@ WIDTHS = SearchSpace("width", [Choice.make("width", list(range(1, 33)))])
 class Narrow(SubnetHolder[Tensor], nn.Module):
     """A linear layer of which each architecture takes the first columns."""
 
-    def __init__(self, seed: int = 1, how: str = "gene") -> None:
+    def __init__(self, seed: int = 1, sampling: str = "gene") -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.arange(32.0)[None])
         self.selected = 0
-        self.start(WIDTHS, seed, how)
+        self.set_space(WIDTHS, seed, sampling)
 
     def select(self, architecture: Architecture) -> Tensor:
         self.selected += 1
@@ -52,29 +52,29 @@ def test_the_architecture_in_use_is_the_draw_in_training_and_the_largest_in_eval
     assert model.architecture == of(3) and model().item() == 0 + 1 + 2
 
 
-def test_what_is_held_wins_in_every_mode_and_ends_with_its_block() -> None:
+def test_a_fixed_architecture_wins_in_every_mode_and_ends_with_its_block() -> None:
     model = Narrow()
     for mode in (True, False):
         model.train(mode)
-        with model.using(of(4)):
-            assert model.architecture == model.held == of(4)
-            with model.using(of(2), freeze=True):
+        with model.use_architecture(of(4)):
+            assert model.architecture == model.fixed_architecture == of(4)
+            with model.use_architecture(of(2), freeze=True):
                 assert model().item() == 1
             assert model().item() == 6 and model.architecture == of(4)
-        assert model.held is None
-    with pytest.raises(RuntimeError, match="inside"), model.using(of(4), freeze=True):
+        assert model.fixed_architecture is None
+    with pytest.raises(RuntimeError, match="inside"), model.use_architecture(of(4), freeze=True):
         raise RuntimeError("inside")
-    assert model.held is None and model().item() == sum(range(32))
+    assert model.fixed_architecture is None and model().item() == sum(range(32))
 
 
-@pytest.mark.parametrize("how", DRAWS)
-def test_draws_depend_on_seed_and_update_alone(how: str) -> None:
-    expected = [draw(SPACE, update, seed=3, how=how) for update in range(20)]
-    draw(SPACE, 99, how=how)
+@pytest.mark.parametrize("sampling", DRAWS)
+def test_draws_depend_on_seed_and_update_alone(sampling: str) -> None:
+    expected = [draw(SPACE, update, seed=3, sampling=sampling) for update in range(20)]
+    draw(SPACE, 99, sampling=sampling)
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
-    assert [draw(SPACE, update, seed=3, how=how) for update in reversed(range(20))] == expected[::-1]
+    assert [draw(SPACE, update, seed=3, sampling=sampling) for update in reversed(range(20))] == expected[::-1]
     assert all(architecture in SPACE for architecture in expected)
     assert len(set(expected)) > 15
 
@@ -110,7 +110,7 @@ def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() 
 @pytest.mark.parametrize(
     ("call", "error", "value"),
     [
-        (lambda: draw(SPACE, 0, how="genes"), UnknownChoiceError, "'genes'"),
+        (lambda: draw(SPACE, 0, sampling="genes"), UnknownChoiceError, "'genes'"),
         (lambda: sandwich(SPACE, SPACE.largest(), "hats"), UnknownChoiceError, "'hats'"),
     ],
 )

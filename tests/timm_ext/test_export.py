@@ -45,7 +45,7 @@ def test_an_extracted_subnet_runs_in_onnxruntime(supernet: Path, tmp_path: Path)
     model = load_model(supernet)
     for batch in (1, 5):
         images = torch.randn(batch, 3, 32, 32)
-        with torch.no_grad(), model.using(mixed()):
+        with torch.no_grad(), model.use_architecture(mixed()):
             expected = model(images)
         (got,) = session.run(None, {"images": images.numpy()})
         torch.testing.assert_close(torch.from_numpy(got), expected, atol=1e-4, rtol=1e-4)
@@ -57,5 +57,5 @@ def test_a_subnet_of_a_supernet_as_a_program(supernet: Path, tmp_path: Path) -> 
     assert main(["export", "--checkpoint", str(supernet), *options]) == 0
     loaded, model = torch.export.load(tmp_path / "out" / "model.pt2").module(), load_model(supernet)
     images = torch.randn(3, 3, 32, 32)
-    with torch.no_grad(), model.using(SPACE.smallest()):
+    with torch.no_grad(), model.use_architecture(SPACE.smallest()):
         torch.testing.assert_close(loaded(images)[0], model(images), atol=1e-5, rtol=1e-4)

@@ -79,7 +79,7 @@ def test_extracted_subnets_compute_what_the_supernet_does(run: Path, tmp_path: P
     assert main(["extract", *map(str, arguments)]) == 0
     static, supernet = load_model(out), load_model(run / "best.pt")
     assert (static.is_supernet, static.architecture) == (False, architecture)
-    with supernet.using(architecture):
+    with supernet.use_architecture(architecture):
         expected = supernet(images())
     named = timm.create_model("vit_cifar10_small", num_classes=2, subnet=architecture, checkpoint_path=str(out))
     for network in (static, named.eval()):
@@ -98,7 +98,7 @@ def test_checkpoints_of_timms_trainer(tmp_path: Path) -> None:
     count = supernet.extract(SPACE.largest(), tmp_path / "subnet.pt")
     static = load_model(tmp_path / "subnet.pt")
     assert count == sum(p.numel() for p in static.parameters())
-    with model.eval().using(SPACE.largest()):
+    with model.eval().use_architecture(SPACE.largest()):
         torch.testing.assert_close(static(images()), model(images()), atol=1e-5, rtol=1e-5)
     with pytest.raises(DataError, match="does not name its training images"):
         supernet.evaluate(SPACE.largest())

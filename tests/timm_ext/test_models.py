@@ -187,9 +187,9 @@ def test_supernets_draw_while_training_and_continue_after_loading() -> None:
     assert drawn(other, 2) == [model.draw(4), model.draw(5)]
     model.eval()
     assert model.architecture == model.space.largest()
-    with model.using(model.space.smallest(), freeze=True):
+    with model.use_architecture(model.space.smallest(), freeze=True):
         small = model(images())
         assert model.architecture == model.space.smallest()
     assert not torch.allclose(small, model(images())) and int(model.updates) == 4
-    with pytest.raises(ArchitectureError), model.using(image_architecture("cosformer_star_cifar10")):
+    with pytest.raises(ArchitectureError), model.use_architecture(image_architecture("cosformer_star_cifar10")):
         pass

@@ -79,7 +79,7 @@ def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path,
     fresh = Trainer(config(npz, tmp_path / "sandwich", sampling="sandwich")).model.train()
     loss = torch.zeros(())
     for architecture in sandwich(SPACE, fresh.draw(0)).values():
-        with fresh.using(architecture):
+        with fresh.use_architecture(architecture):
             loss = loss + torch.nn.functional.cross_entropy(fresh(images), labels) / 3
     loss.backward()
     torch.testing.assert_close(gradient, fresh.net.patch_embed.weight.grad)

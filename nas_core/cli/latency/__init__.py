@@ -231,7 +231,7 @@ def _check_architecture(model: GeneLatencyModel, architecture: Architecture, rep
         ("predicted", predicted_ms, f"for {model.machine} ({low:.2f} to {high:.2f} in nine of ten cases)"),
         ("measured, as in the fit", corrected_ms, f"prediction {error:+.1%}"),
         ("measured, as it is now", measured.raw_ms, std_note),
-        *((f"  {part}", value, "") for part, value in measured.parts_ms.items()),
+        *((f"  {component}", value, "") for component, value in measured.components_ms.items()),
     ]
     table = [f"{name:24} {value:9.2f} ms   {note}".rstrip() for name, value, note in lines]
     return "\n".join([f"{'architecture':24} {architecture.key}", *table])

@@ -63,8 +63,8 @@ class LatencyDataset:
     """JSON Lines file of measurements, one line per architecture.
 
     A line has ``index``, ``time`` (seconds since 1970), ``key`` and ``genes`` of the architecture, ``latency_ms``
-    (corrected for changes of machine speed), ``<part>_ms`` for each part of a pass, such as ``encoder``, and fields of
-    :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms`` and ``mad_ms``.
+    (corrected for changes of machine speed), ``<component>_ms`` for each component of a pass, such as ``encoder``, and
+    fields of :class:`Measurement`: ``raw_ms`` (uncorrected), ``reference_ms``, ``std_ms`` and ``mad_ms``.
     """
 
     path: Path
@@ -126,7 +126,7 @@ class LatencyDataset:
             "key": architecture.key,
             "genes": architecture.to_dict(),
             "latency_ms": latency_ms,
-            **{f"{name}_ms": value * scale for name, value in measurement.parts_ms.items()},
+            **{f"{name}_ms": value * scale for name, value in measurement.components_ms.items()},
             "raw_ms": measurement.raw_ms,
             "std_ms": measurement.std_ms,
             "mad_ms": measurement.mad_ms,

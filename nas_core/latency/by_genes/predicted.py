@@ -48,18 +48,18 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        reference_ms = sum(self._parts_ms(reference_architecture(self.space))[0].values())
+        reference_ms = sum(self._components_ms(reference_architecture(self.space))[0].values())
         for architecture in architectures:
-            parts_ms, deviation_ms = self._parts_ms(architecture)
-            total = sum(parts_ms.values())
+            components_ms, deviation_ms = self._components_ms(architecture)
+            total = sum(components_ms.values())
             mad_ms = _NORMAL_MAD * deviation_ms
-            predicted = Measurement(parts_ms, total, deviation_ms, mad_ms, reference_ms, total / reference_ms)
+            predicted = Measurement(components_ms, total, deviation_ms, mad_ms, reference_ms, total / reference_ms)
             yield Measured(self._machine, reference_ms, predicted)
 
-    def _parts_ms(self, architecture: Architecture) -> tuple[dict[str, float], float]:
+    def _components_ms(self, architecture: Architecture) -> tuple[dict[str, float], float]:
         with own_streams():
-            parts = self.kind.parts(self.space, architecture, self.config)
-        networks = [read_module(part.module, part.inputs) for part in parts]
+            exports = self.kind.exports(self.space, architecture, self.config)
+        networks = [read_module(export.module, export.inputs) for export in exports]
         predicted = predict_read(networks, self.model)
-        times = {part.name: part.times * p.latency_ms for part, p in zip(parts, predicted, strict=True)}
-        return times, sum(part.times * p.std_ms for part, p in zip(parts, predicted, strict=True))
+        times = {export.name: export.times * p.latency_ms for export, p in zip(exports, predicted, strict=True)}
+        return times, sum(export.times * p.std_ms for export, p in zip(exports, predicted, strict=True))

@@ -33,8 +33,8 @@ _CLIP = 1.0  # gradient norm above which gradients are clipped
 
 _RANGES = {
     **{name: Range(1) for name in ("dim", "layers", "epochs", "batch_size")},
-    "dropout": Range(0, 1, without=(1,)),
-    "lr": Range(0, without=(0,)),
+    "dropout": Range(0, 1, exclude=(1,)),
+    "lr": Range(0, exclude=(0,)),
     "weight_decay": Range(0),
 }
 

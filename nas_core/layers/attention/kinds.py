@@ -15,8 +15,8 @@ from torch import Tensor
 from nas_core.errors import ConfigError
 from nas_core.registry import Registry
 
-PLACES = ("encoder", "decoder", "cross", "image")
-"""Places of attention in a network: encoder with padding, causal decoder, decoder to encoder, image patches."""
+ROLES = ("encoder", "decoder", "cross", "image")
+"""Roles of attention in a network: encoder with padding, causal decoder, decoder to encoder, image patches."""
 
 
 class AttentionState(Protocol):
@@ -56,13 +56,13 @@ class AttentionKind(ABC):
     """Base class of attention mechanisms, applied to projected queries, keys and values.
 
     Subclasses are frozen dataclasses. A subclass with a decoding state other than :class:`KeysValues` overrides
-    ``step``, ``after``, ``memory``, ``read``, ``state_values`` and ``restored``.
+    ``step``, ``state_after``, ``memory``, ``read``, ``state_values`` and ``restored``.
     """
 
     name: str
     """Name in the registry, and option of attention genes."""
-    places: ClassVar[tuple[str, ...]] = PLACES
-    """Supported places in a network, a subset of :data:`PLACES`."""
+    roles: ClassVar[tuple[str, ...]] = ROLES
+    """Supported roles, a subset of :data:`ROLES`."""
     takes_relative: ClassVar[bool] = False
     """True if relative positions are added to keys."""
     reads_positive_parts: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class AttentionKind(ABC):
         return self
 
     @property
-    def longest(self) -> int | None:
+    def max_length(self) -> int | None:
         """Maximum length, or None without a limit."""
         return None
 
@@ -133,7 +133,7 @@ class AttentionKind(ABC):
             k, v = torch.cat([past.keys, k], dim=2), torch.cat([past.values, v], dim=2)
         return self.attend(q, k, v, relative=relative), KeysValues(k, v)
 
-    def after(self, k: Tensor, v: Tensor) -> AttentionState:
+    def state_after(self, k: Tensor, v: Tensor) -> AttentionState:
         """Return the decoding state of causal self-attention after S >= 1 positions ``(B, H, S, D)``."""
         return KeysValues(k.contiguous(), v.contiguous())  # copies: views would keep the queries alive
 
@@ -168,7 +168,7 @@ class AttentionKind(ABC):
         For other arguments, see :meth:`macs`.
 
         Args:
-            causal: include temporary tensors of :meth:`after`.
+            causal: include temporary tensors of :meth:`state_after`.
         """
         return 0
 
@@ -182,9 +182,9 @@ class AttentionKind(ABC):
 
     # -- graphs and exported files ---------------------------------------------------------------------------------
 
-    def operation(self, place: str) -> str:
-        """Return the name of the operation in network graphs. ``place`` is one of :data:`PLACES`."""
-        return f"{self.name}_cross_attention" if place == "cross" else f"{place}_{self.name}_attention"
+    def operation(self, role: str) -> str:
+        """Return the name of the operation in network graphs. ``role`` is one of :data:`ROLES`."""
+        return f"{self.name}_cross_attention" if role == "cross" else f"{role}_{self.name}_attention"
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
         """Describe the tensors of a decoding state. ``length`` names the dimension of past positions."""
@@ -212,21 +212,21 @@ ATTENTION_KINDS: Registry[AttentionKind] = Registry(
 """Registry of attention mechanisms. The entry point group ``nas_ext.attention_kinds`` adds more."""
 
 
-def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None = None) -> AttentionKind:
-    """Return the attention mechanism for one place of a network.
+def resolve_kind(kind: str | AttentionKind, role: str, max_length: int | None = None) -> AttentionKind:
+    """Return the attention mechanism for one role of attention.
 
     Args:
-        place: one of :data:`PLACES`.
+        role: one of :data:`ROLES`.
         max_length: argument of :meth:`AttentionKind.scaled`.
 
     Raises:
         UnknownChoiceError: the name is unknown.
-        ConfigError: the mechanism does not support the place.
+        ConfigError: the mechanism does not support the role.
     """
     resolved = ATTENTION_KINDS.get(kind) if isinstance(kind, str) else kind
-    if place not in resolved.places:
+    if role not in resolved.roles:
         raise ConfigError(
-            f"attention {resolved.name!r} does not support {place} attention, only {', '.join(resolved.places)}; give"
+            f"attention {resolved.name!r} does not support {role} attention, only {', '.join(resolved.roles)}; give"
             " another type of attention"
         )
     return resolved.scaled(max_length)

@@ -169,7 +169,7 @@ def self_attention(
 def self_read(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, AttentionState]:
     """Compute causal self-attention ``(B, T, C)`` of the first positions, and the decoding state after them."""
     q, k, v = self_projections(x, weights)
-    return attend(q, k, v, weights, None, causal=True), weights.kind.after(k, v)
+    return attend(q, k, v, weights, None, causal=True), weights.kind.state_after(k, v)
 
 
 def self_step(x: Tensor, weights: SelfAttentionWeights, past: AttentionState | None) -> tuple[Tensor, AttentionState]:

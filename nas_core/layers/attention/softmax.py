@@ -60,8 +60,8 @@ class SoftmaxAttention(AttentionKind):
     ) -> int:
         return (batch * heads + 4) * queries * keys if clip else 0  # relative bias and two int64 distance tables
 
-    def operation(self, place: str) -> str:
-        return "cross_attention" if place == "cross" else f"{place}_self_attention"
+    def operation(self, role: str) -> str:
+        return "cross_attention" if role == "cross" else f"{role}_self_attention"
 
 
 SOFTMAX = SoftmaxAttention()

@@ -35,7 +35,7 @@ def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> i
     return 2 * macs
 
 
-def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
+def activation_numel(architecture: Architecture, config: ImageWorkloadConfig) -> int:
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     length, batch = token_grid(architecture) ** 2 + 1, config.batch
     layers = image_layers(architecture)

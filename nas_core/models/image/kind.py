@@ -47,13 +47,13 @@ def image_graph(architecture: Architecture) -> Graph:
 class _ImageKind(FormulaKind, OnePassKind):
     name = "image"
     genes = GENES.names
-    counted = "parameters with a classifier of ten classes"
+    params_description = "parameters with a classifier of ten classes"
     attributes = ATTRIBUTES
     workload_config = ImageWorkloadConfig
     costs, graphs = costs, GRAPHS
     check = staticmethod(check_image_space)
     graph = staticmethod(image_graph)
-    live = staticmethod(costs.live_numbers)
+    activation_numel = staticmethod(costs.activation_numel)
     workload = staticmethod(ImageWorkload)
 
     def weights(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:

@@ -29,7 +29,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
 _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
-GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, place="image")
+GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, role="image")
 """Genes of each image architecture, in addition to ``ffn_dim`` or ``mlp_ratio``."""
 
 

@@ -34,7 +34,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(OnePassSubnetWorkload):
-    """Latency workload of a static network with random weights, in one part ``network``."""
+    """Latency workload of a static network with random weights, in one component ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"

@@ -47,7 +47,7 @@ def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) ->
     return sum(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
 
 
-def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+def activation_numel(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     states = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):

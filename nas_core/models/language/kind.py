@@ -37,7 +37,7 @@ def language_graph(architecture: Architecture) -> Graph:
 class _LanguageKind(FormulaKind):
     name = "language"
     genes = GENES.names
-    counted = "parameters without embeddings"
+    params_description = "parameters without embeddings"
     attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
@@ -45,14 +45,16 @@ class _LanguageKind(FormulaKind):
     check = staticmethod(check_language_space)
     graph = staticmethod(language_graph)
     weights = staticmethod(costs.weight_numbers)
-    live = staticmethod(costs.live_numbers)
+    activation_numel = staticmethod(costs.activation_numel)
     cache = staticmethod(costs.cache_numbers)
     workload = staticmethod(LanguageWorkload)
 
     def build(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> LanguageNet:
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
-    def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
+    def exports(
+        self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig
+    ) -> list[SpacePart]:
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)

@@ -24,7 +24,7 @@ from nas_core.space import Architecture, SearchSpace
 
 _CONSTANT = ("head_dim", "context_length")
 GENES = StackGenes(
-    "a language model", ("layers", "embed_dim", "heads", "ffn_dim", *_CONSTANT), _CONSTANT, place="decoder"
+    "a language model", ("layers", "embed_dim", "heads", "ffn_dim", *_CONSTANT), _CONSTANT, role="decoder"
 )
 
 

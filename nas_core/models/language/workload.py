@@ -41,7 +41,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
 
 
 class LanguageWorkload(SubnetWorkload):
-    """Latency workload of a static network with random weights, in parts ``prompt`` and ``decoding``."""
+    """Latency workload of a static network with random weights, in components ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 
@@ -62,7 +62,7 @@ class LanguageWorkload(SubnetWorkload):
         self._cache: LanguageCache | None = None
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"prompt": self.read, "decoding": self.decode}
 
     def read(self) -> torch.Tensor:

@@ -49,7 +49,7 @@ def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -
     return parameters(architecture, config.vocab, timed_config(architecture, config))
 
 
-def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+def activation_numel(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
     width, length = network_width(architecture), timed_length(architecture, config)
     positions = config.batch * length
     layers = [

@@ -8,11 +8,9 @@ from nas_core.space import SearchSpace
 from nas_core.space.bert import OUTER, RATIO, ffn_width
 
 _CONSTANT = ("head_dim", "sequence_length")
-GENES = StackGenes(
-    "a masked language model", ("layers", "embed_dim", "ffn_dim", *_CONSTANT), _CONSTANT, place="encoder"
-)
+GENES = StackGenes("a masked language model", ("layers", "embed_dim", "ffn_dim", *_CONSTANT), _CONSTANT, role="encoder")
 BERT_GENES = StackGenes(
-    "a BERT encoder", ("layers", "hidden_dim", "heads", "sequence_length"), ("sequence_length", OUTER), place="encoder"
+    "a BERT encoder", ("layers", "hidden_dim", "heads", "sequence_length"), ("sequence_length", OUTER), role="encoder"
 )
 
 

@@ -37,7 +37,7 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
 class _MaskedLMKind(FormulaKind, OnePassKind):
     name = "masked_lm"
     genes = GENES.names
-    counted = "parameters without tables of tokens and positions"
+    params_description = "parameters without tables of tokens and positions"
     attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
@@ -45,7 +45,7 @@ class _MaskedLMKind(FormulaKind, OnePassKind):
     check = staticmethod(check_masked_lm_space)
     graph = staticmethod(masked_lm_graph)
     weights = staticmethod(costs.weight_numbers)
-    live = staticmethod(costs.live_numbers)
+    activation_numel = staticmethod(costs.activation_numel)
     workload = staticmethod(MaskedLMWorkload)
 
     def build(self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMModel:

@@ -34,7 +34,7 @@ class MaskedLMWorkloadConfig:
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):
-    """Latency workload of a static network with random weights, in one part ``network``."""
+    """Latency workload of a static network with random weights, in one component ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"

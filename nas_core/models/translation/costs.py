@@ -100,7 +100,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
     return self_attention, cross_attention
 
 
-def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+def activation_numel(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [

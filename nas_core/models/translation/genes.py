@@ -13,8 +13,8 @@ from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 from nas_core.space.stack import TransformerLayer
 
-PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
-"""Places of the attention genes, as in :data:`nas_core.layers.attention.kinds.PLACES`."""
+ROLES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
+"""Roles of the attention genes, as in :data:`nas_core.layers.attention.kinds.ROLES`."""
 
 _SIZES = (
     "qkv_dim",
@@ -30,7 +30,7 @@ _CROSS = "decoder.arbitrary_cross"
 _LAYERED = ("encoder.ffn_dim", "decoder.ffn_dim", *_HEADS, _CROSS)
 GENES = (*_SIZES, *_HEADS, _CROSS)
 """Genes of each translation architecture."""
-_CHECKED = StackGenes("a translation network", GENES, (), place="")
+_CHECKED = StackGenes("a translation network", GENES, (), role="")
 
 
 def check_translation_space(space: SearchSpace) -> None:
@@ -57,8 +57,8 @@ def check_translation_space(space: SearchSpace) -> None:
     for option in _options(space, _CROSS):
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
-    for gene, place in PLACES.items():
-        supported = [name for name, kind in ATTENTION_KINDS.items() if place in kind.places]
+    for gene, role in ROLES.items():
+        supported = [name for name, kind in ATTENTION_KINDS.items() if role in kind.roles]
         for name in {name for names in attention_options(space, gene) for name in names} - set(supported):
             raise SpaceError(f"space {space.name!r} has {gene} = {name!r}; expected one of {supported}")
 
@@ -89,9 +89,9 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
     return [tuple(map(str, row)) for row in (rows if len(rows) == layers else [rows[0]] * layers)]
 
 
-def bounded(space: SearchSpace, place: str) -> bool:
+def bounded(space: SearchSpace, role: str) -> bool:
     """Return True if attention in ``encoder``, ``decoder`` or ``cross`` has a maximum length."""
-    (gene,) = (gene for gene, name in PLACES.items() if name == place)
+    (gene,) = (gene for gene, name in ROLES.items() if name == role)
     return any(ATTENTION_KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
 

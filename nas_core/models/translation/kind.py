@@ -17,7 +17,7 @@ from nas_core.models.kind import ModelKind, SpacePart, layered_genes
 from nas_core.models.translation import costs
 from nas_core.models.translation.genes import (
     GENES,
-    PLACES,
+    ROLES,
     check_translation_space,
     decoder_layers,
     encoder_layers,
@@ -47,7 +47,7 @@ SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
 def operations() -> tuple[str, ...]:
-    named = [kind.operation(p) for _, kind in ATTENTION_KINDS.items() for p in PLACES.values() if p in kind.places]
+    named = [kind.operation(p) for _, kind in ATTENTION_KINDS.items() for p in ROLES.values() if p in kind.roles]
     return tuple(dict.fromkeys((*_FIRST, *named)))
 
 
@@ -57,11 +57,11 @@ def translation_graph(architecture: Architecture) -> Graph:
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
 
-    def operation_of(kind: str, place: str) -> str:
-        if kind not in kinds or place not in kinds[kind].places:
-            supported = [name for name, member in kinds.items() if place in member.places]
+    def operation_of(kind: str, role: str) -> str:
+        if kind not in kinds or role not in kinds[kind].roles:
+            supported = [name for name, member in kinds.items() if role in member.roles]
             raise ArchitectureError(f"attention is {kind!r}; expected one of {supported}")
-        return kinds[kind].operation(place)
+        return kinds[kind].operation(role)
 
     def add(operation: str, width: int, *sizes: int, previous: int | None = None) -> int:
         node = len(ops)
@@ -100,13 +100,13 @@ def translation_graph(architecture: Architecture) -> Graph:
 class _TranslationKind(ModelKind):
     name = "translation"
     genes = GENES
-    counted = "parameters without embeddings"
+    params_description = "parameters without embeddings"
     attributes = ATTRIBUTES
     workload_config = TranslationWorkloadConfig
     check = staticmethod(check_translation_space)
     graph = staticmethod(translation_graph)
     weights = staticmethod(costs.weight_numbers)
-    live = staticmethod(costs.live_numbers)
+    activation_numel = staticmethod(costs.activation_numel)
     workload = staticmethod(TranslationWorkload)
 
     @property
@@ -128,7 +128,7 @@ class _TranslationKind(ModelKind):
         static = SearchSpace.of(architecture, like=space)
         return TranslationNet(static, config.source_vocab, config.target_vocab).eval()
 
-    def parts(
+    def exports(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
         from nas_core.models.translation.export import part_inputs, translation_parts

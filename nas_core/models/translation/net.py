@@ -133,7 +133,7 @@ class LayerMemory(NamedTuple):
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
             return cls(pair, mask, None)
-        length, max_length = output.shape[1] // reads, weights.kind.longest
+        length, max_length = output.shape[1] // reads, weights.kind.max_length
         if tokens is None:
             positions = torch.arange(length, device=output.device)
         else:
@@ -208,10 +208,10 @@ def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | 
 
 
 def _resolve_kinds(
-    config: TranslationConfig, place: str, names: tuple[str, ...], max_length: int | None
+    config: TranslationConfig, role: str, names: tuple[str, ...], max_length: int | None
 ) -> tuple[AttentionKind, ...]:
     settings = {config.linear.name: config.linear}
-    return tuple(resolve_kind(settings.get(name, name), place, max_length) for name in names)
+    return tuple(resolve_kind(settings.get(name, name), role, max_length) for name in names)
 
 
 def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:

@@ -37,7 +37,7 @@ class TranslationWorkloadConfig:
 
 
 class TranslationWorkload(SubnetWorkload):
-    """Latency workload of a static network with random weights, in parts ``encoder`` and ``decoder``."""
+    """Latency workload of a static network with random weights, in components ``encoder`` and ``decoder``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
@@ -56,7 +56,7 @@ class TranslationWorkload(SubnetWorkload):
         super().__init__(net, architecture, device)
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"encoder": self.encode, "decoder": self.decode}
 
     def encode(self) -> None:

@@ -14,7 +14,7 @@ READOUT = ("class_token", "sum", "logarithm")
 _RANGES = {
     **{name: Range(1) for name in ("operations", "max_nodes", "dim", "depth", "heads", "ratio")},
     **{name: Range(0) for name in ("attributes", "shapes", "static", "layer_scale")},
-    "dropout": Range(0, 1, without=(1,)),
+    "dropout": Range(0, 1, exclude=(1,)),
 }
 
 

@@ -28,7 +28,7 @@ _RANGES = {
     "iterations": Range(1),
     "population": Range(1),
     "parents": Range(0),
-    "mutation_prob": Range(0, 1, without=(0,)),
+    "mutation_prob": Range(0, 1, exclude=(0,)),
 }
 
 

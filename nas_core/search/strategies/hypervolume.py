@@ -44,7 +44,7 @@ _RANGES = {
     "evaluations": Range(2),
     "per_round": Range(1),
     "candidates": Range(10),
-    "mutation_prob": Range(0, 1, without=(0,)),
+    "mutation_prob": Range(0, 1, exclude=(0,)),
 }
 
 

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 _RANGES = {
     "iterations": Range(1),
     "population": Range(2),
-    "mutation_prob": Range(0, 1, without=(0,)),
+    "mutation_prob": Range(0, 1, exclude=(0,)),
 }
 
 

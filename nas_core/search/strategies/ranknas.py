@@ -53,7 +53,7 @@ _RANGES = {
     "generations": Range(0),
     "parents": Range(2),
     "children": Range(1),
-    "mutation_prob": Range(0, 1, without=(0,)),
+    "mutation_prob": Range(0, 1, exclude=(0,)),
 }
 
 

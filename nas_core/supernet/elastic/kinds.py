@@ -18,16 +18,16 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
     return [choice for choice in space.choices if any(len(row) > 1 and kinds.issuperset(row) for row in choice.options)]
 
 
-def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the attention types in ``kinds`` that each of ``places`` supports."""
+def kinds_at(kinds: Sequence[str], roles: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the attention types in ``kinds`` that each of ``roles`` supports."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention is {', '.join(kinds)}; add softmax, the attention of the trained network")
     allowed = [
-        tuple(kind for kind in dict.fromkeys(kinds) if place in ATTENTION_KINDS.get(kind).places) for place in places
+        tuple(kind for kind in dict.fromkeys(kinds) if role in ATTENTION_KINDS.get(kind).roles) for role in roles
     ]
     for kind in kinds:
         if not any(kind in kinds_here for kinds_here in allowed):
-            raise ConfigError(f"attention {kind!r} does not support {' or '.join(places)} attention; remove it")
+            raise ConfigError(f"attention {kind!r} does not support {' or '.join(roles)} attention; remove it")
     return allowed
 
 

@@ -115,8 +115,8 @@ class _RecordingKind:
         self._kind = kind
         self.calls: list[dict[str, Any]] = []
         self.reads_positions = any(k.reads_positions for k in (kind, *others))
-        limits = [k.longest for k in (kind, *others) if k.longest is not None]
-        self.longest = min(limits, default=None)
+        limits = [k.max_length for k in (kind, *others) if k.max_length is not None]
+        self.max_length = min(limits, default=None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kind, name)

@@ -14,7 +14,7 @@ from nas_core.layers.torch_modes import without_autocast
 
 DISTILLATION_RANGES = {
     "distill_weight": Range(0, 1),
-    "distill_temperature": Range(0, without=(0,)),
+    "distill_temperature": Range(0, exclude=(0,)),
 }
 
 

@@ -62,7 +62,7 @@ def gradients(model):
 def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teachers, kind, settings):
     model = build(pair).train()
     ours = criterion(task, teachers[kind], **settings)
-    with model.using(subnet()):
+    with model.use_architecture(subnet()):
         loss, size, log = ours(model, batches[0])
         loss.backward()
         gradients_by_name = gradients(model)
@@ -100,12 +100,12 @@ def test_the_largest_teaches_the_others(task, pair, batches):
     model, ours = build(pair), criterion(task, "largest", distill_weight=0.4)
     named = sandwich(SPACE, model.draw(3))
     model.train()
-    with model.using(named["largest"]):
+    with model.use_architecture(named["largest"]):
         loss, _, _ = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, batches[0])
         reference = model(**batches[0]["net_input"])[0].detach()
     expected = loss / 3
     for name in ("random", "smallest"):
-        with model.using(named[name]):
+        with model.use_architecture(named[name]):
             first, _ = definition(model, lambda **_: (reference,), batches[0], weight=0.4)
         expected = expected + first / 3
     expected.backward()

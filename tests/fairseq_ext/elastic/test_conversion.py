@@ -62,7 +62,7 @@ class TestTranslation(ElasticSourceContract):
         return supernet.model(source, None, target)[0][target.ne(1)]  # type: ignore[no-any-return]
 
     def output(self, supernet: Any, architecture: Any) -> Tensor:
-        with torch.no_grad(), supernet.model.using(architecture):
+        with torch.no_grad(), supernet.model.use_architecture(architecture):
             return self.logits(supernet)
 
 

@@ -92,7 +92,7 @@ def test_fairseq_alone_computes_the_same(
     for kind, form, genes, inputs, options, criterion in CASES:
         supernet: Any = open_supernet(supernets[kind, form])
         architecture = narrow(supernet.space, genes)
-        with torch.no_grad(), supernet.model.using(architecture):
+        with torch.no_grad(), supernet.model.use_architecture(architecture):
             expected.append(supernet.model(*inputs, **options)[0])
         cases.append({
             "data": str(request.getfixturevalue(OWN[kind][0])), "path": str(plain[kind, form]), "inputs": inputs,
@@ -139,7 +139,7 @@ def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
     genes = SPACE.largest().to_dict() | {"decoder.arbitrary_cross": [-1, -1], "encoder.ffn_dim": [24, 24]}
     architecture = SPACE.validate(Architecture(genes))
     check_plain(TRANSLATION, architecture, model.net.config)
-    with torch.no_grad(), model.using(architecture):
+    with torch.no_grad(), model.use_architecture(architecture):
         expected = model(SOURCE, None, TARGET)[0]
     args = Namespace(
         **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in (

@@ -28,7 +28,7 @@ def test_sandwich_is_the_mean_of_three_steps(task, criterion, pair, batches):
     named = sandwich(SPACE, model.draw(5))
     expected, losses = {}, {}
     for name, architecture in named.items():
-        with model.train().using(architecture):
+        with model.train().use_architecture(architecture):
             loss, size, _ = criterion(model, batches[0])
         loss.backward()
         losses[name] = float(loss.detach())
@@ -78,7 +78,7 @@ def test_experts_are_mixed_once_for_a_validation_and_again_when_weights_change(
     def expected(batch):
         values = {}
         for name, architecture in named.items():
-            with torch.no_grad(), model.eval().using(architecture):
+            with torch.no_grad(), model.eval().use_architecture(architecture):
                 values[f"subnet:{name}"] = float(criterion(model, batch)[0])
         selected.clear()
         return values

@@ -32,7 +32,7 @@ class Work:
         self.ms, self.machine = ms, machine
 
     @property
-    def parts(self):
+    def components(self):
         return {"encoder": lambda: self._run(0.25), "decoder": lambda: self._run(0.75)}
 
     def _run(self, share: float) -> None:

@@ -38,14 +38,14 @@ def test_a_translation_is_one_encoder_and_many_steps(model: Path) -> None:
     space = get_space("hat_small")
     outcomes = list(PredictedMeasurements(space, CONFIG, model)([space.smallest(), space.largest()]))
     small, large = (outcome.measurement for outcome in outcomes)
-    assert set(small.parts_ms) == {"encoder", "decoder"}
-    assert small.raw_ms == pytest.approx(sum(small.parts_ms.values())) and small.std_ms > 0
-    assert all(large.parts_ms[part] > small.parts_ms[part] for part in small.parts_ms)
+    assert set(small.components_ms) == {"encoder", "decoder"}
+    assert small.raw_ms == pytest.approx(sum(small.components_ms.values())) and small.std_ms > 0
+    assert all(large.components_ms[part] > small.components_ms[part] for part in small.components_ms)
     assert large.relative == pytest.approx(large.raw_ms / large.reference_ms)
     longer = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, source_length=6, target_length=16, beam=2)
     word = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, target_length=1, beam=2)
     long, short = (next(PredictedMeasurements(space, c, model)([space.smallest()])).measurement for c in (longer, word))
-    assert long.parts_ms["decoder"] > 2 * small.parts_ms["decoder"] > 2 * short.parts_ms["decoder"] > 0
+    assert long.components_ms["decoder"] > 2 * small.components_ms["decoder"] > 2 * short.components_ms["decoder"] > 0
 
 
 @pytest.mark.parametrize("name", ["mformer_translation_small", "mformer_cifar10_small"])
@@ -55,7 +55,7 @@ def test_linear_attention_and_images_are_predicted_too(model: Path, name: str) -
     assert predicted.described["of"]["kind"] == ("image" if "cifar" in name else "translation")
     parts = {"network"} if "cifar" in name else {"encoder", "decoder"}
     (outcome,) = predicted([space.smallest()])
-    assert outcome.measurement.raw_ms > 0 and set(outcome.measurement.parts_ms) == parts
+    assert outcome.measurement.raw_ms > 0 and set(outcome.measurement.components_ms) == parts
 
 
 def test_from_predictions_to_a_fast_model(model: Path, tmp_path: Path, capsys: Any) -> None:

@@ -59,5 +59,5 @@ class TestLinear(CrossAttentionContract):
 
 def test_kinds_have_different_operations() -> None:
     kinds = [kind for _, kind in ATTENTION_KINDS.items()]
-    names = [kind.operation(place) for kind in kinds for place in kind.places]
+    names = [kind.operation(role) for kind in kinds for role in kind.roles]
     assert len(set(names)) == len(names)

@@ -68,7 +68,7 @@ class OfTimm(ElasticSourceContract):
         assert isinstance(supernet, ImageSupernet)
         model = load_model(supernet.path)
         x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(4))
-        with torch.no_grad(), model.using(architecture):
+        with torch.no_grad(), model.use_architecture(architecture):
             return model(x)
 
 
@@ -97,7 +97,7 @@ def test_the_largest_network_is_the_trained_one(form: str, tmp_path: Path) -> No
     assert torch.equal(reloaded(x), by_weight(x)) and reloaded.settings() == by_weight.settings()
     smallest = reloaded.space.smallest()
     write_subnet(reloaded, smallest, tmp_path / "subnet.safetensors")
-    with reloaded.using(smallest):
+    with reloaded.use_architecture(smallest):
         assert difference(load_model(tmp_path / "subnet.safetensors")(x), reloaded(x)) < TOLERANCE
 
 
@@ -123,7 +123,7 @@ def test_subnets_keep_what_matters() -> None:
             block.attn.proj.weight[:, :16] = 0
     supernet = elastic(model)
     half = Architecture({**supernet.space.largest(), "ffn_dim": (32,) * 3, "heads": (2,) * 3})
-    with supernet.using(half):
+    with supernet.use_architecture(half):
         assert difference(supernet(images(model)), model(images(model))) < TOLERANCE
 
 

@@ -38,7 +38,7 @@ def test_the_loss_is_of_labels_and_of_the_teacher(
     trainer.model.train()
     (loss,) = trainer.train_step(images, labels, 0)
     repeated = student(npz, tmp_path / "run", converted).model.eval()
-    with repeated.using(repeated.draw(0)):
+    with repeated.use_architecture(repeated.draw(0)):
         logits = repeated(images)
     kl = naive_distillation_loss(logits, load_model(converted / "supernet.pt")(images), temperature)
     assert float(loss) == pytest.approx(float(0.75 * F.cross_entropy(logits, labels) + 0.25 * kl), rel=1e-4)
@@ -54,9 +54,9 @@ def test_the_largest_subnet_teaches_the_others(npz: Path, converted: Path, tmp_p
         trainer.model.train()
         losses[weight] = [float(3 * loss) for loss in trainer.train_step(images, labels, 0)]
     model = student(npz, tmp_path / "run", converted).model.eval()
-    with model.using(model.space.largest()):
+    with model.use_architecture(model.space.largest()):
         full = model(images)
-    with model.using(model.space.smallest()):
+    with model.use_architecture(model.space.smallest()):
         small = model(images)
     assert losses[1.0][0] == pytest.approx(float(F.cross_entropy(full, labels)), rel=1e-4)
     assert losses[1.0][2] == pytest.approx(float(naive_distillation_loss(small, full)), rel=1e-4)

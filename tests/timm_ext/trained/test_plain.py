@@ -70,7 +70,7 @@ def test_a_process_without_this_project_loads_it(opened: ImageSupernet, tmp_path
     command = [sys.executable, "-c", ALONE, str(tmp_path / "images.pt"), *map(str, paths)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    with supernet.using(architecture), torch.no_grad():
+    with supernet.use_architecture(architecture), torch.no_grad():
         expected = supernet(x)
     for path in paths:
         output = torch.load(f"{path}.out", weights_only=True)
@@ -89,7 +89,7 @@ def test_every_form_goes_back_to_timm(form: str) -> None:
         name, arguments = plain_arguments(supernet.net, architecture)
         plain = timm.create_model(name, **json.loads(json.dumps(arguments))).eval()
         plain.load_state_dict(plain_state(supernet.net, architecture), strict=True)
-        with supernet.using(architecture), torch.no_grad():
+        with supernet.use_architecture(architecture), torch.no_grad():
             expected = supernet(images(model))
         assert float((plain(images(model)) - expected).abs().max() / expected.abs().max()) < 1e-5
 
@@ -102,7 +102,7 @@ def test_a_network_trained_here_from_the_start_too(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "supernet.pt", model, arch="mos_vit_cifar10_small_supernet")
     for architecture in (space.smallest(), space.largest()):
         HOST.open_exportable(tmp_path / "supernet.pt").extract_plain(architecture, tmp_path / "plain.safetensors")
-        with model.using(architecture), torch.no_grad():
+        with model.use_architecture(architecture), torch.no_grad():
             expected = model(torch.ones(1, 3, 16, 16))
         output = read_source(tmp_path / "plain.safetensors").model(torch.ones(1, 3, 16, 16))
         torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)

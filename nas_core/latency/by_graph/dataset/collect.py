@@ -48,7 +48,7 @@ _FEW_PASSES = 3
 
 _RANGES = {
     **dict.fromkeys(("visits", "together", "max_batch"), Range(1)),
-    **dict.fromkeys(("min_ms", "max_ms"), Range(0, without=(0,))),
+    **dict.fromkeys(("min_ms", "max_ms"), Range(0, exclude=(0,))),
 }
 
 _log = logging.getLogger(__name__)

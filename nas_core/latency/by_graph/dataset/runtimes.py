@@ -42,7 +42,7 @@ class NetworkWorkload:
         self.run, self.outputs, self.modules = run, outputs, modules
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
+    def components(self) -> Mapping[str, Callable[[], object]]:
         return {"network": self._passes}
 
     def convert(self, dtype: torch.dtype) -> None:

@@ -132,10 +132,6 @@ class LinearAttention(AttentionKind):
         return replace(self, max_length=max_length)
 
     @property
-    def longest(self) -> int | None:
-        return self.max_length
-
-    @property
     def _required_length(self) -> int:
         if self.max_length is None:
             raise ConfigError(
@@ -173,7 +169,7 @@ class LinearAttention(AttentionKind):
         state = past or CosformerState.empty(k, v.shape[-1], self._required_length)
         return state.step(q, k, v), state
 
-    def after(self, k: Tensor, v: Tensor) -> CosformerState:
+    def state_after(self, k: Tensor, v: Tensor) -> CosformerState:
         return CosformerState.of(k, v, self._required_length)
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:

@@ -76,6 +76,6 @@ def test_predicted_architectures_have_no_other_operations(name: str) -> None:
     operations = {int(op) for each in read for op in each.graph.ops}
     space, config = get_space(name), TranslationWorkloadConfig(source_vocab=40, target_vocab=40, beam=2)
     for architecture in (space.smallest(), space.sample(np.random.default_rng(0))):
-        for part in kind_of(space).parts(space, architecture, config):
+        for part in kind_of(space).exports(space, architecture, config):
             expected = read_module(part.module.requires_grad_(False), part.inputs)
             assert {int(op) for op in expected.graph.ops} <= operations
