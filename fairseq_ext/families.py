@@ -21,7 +21,7 @@ from nas_core.layers.positions import POSITIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.models.translation.net import TranslationConfig
-from nas_core.space.mformer import found_translation
+from nas_core.space.mformer import published_translation
 from nas_core.space.space import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
@@ -204,7 +204,7 @@ def _complete_translation(args: Namespace, values: dict[str, Any]) -> dict[str, 
     preset = values.pop("found", None)
     same_space = getattr(args, "search_space", None) in (None, values["search_space"])
     if preset and same_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
-        args.subnet_json = json.dumps(found_translation(preset).to_dict())
+        args.subnet_json = json.dumps(published_translation(preset).to_dict())
     return values
 
 

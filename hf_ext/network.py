@@ -25,7 +25,7 @@ from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.layers.depth import check_order, kept_layers
-from nas_core.models.elastic import Axis, Part
+from nas_core.models.elastic import Axis, TensorDim
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
 
@@ -205,38 +205,38 @@ class ElasticModel(nn.Module):
             prefix, width = f"{self.prefixes[side]}{index}.", self.family.setting(side, "ffn_dim")
             for attention in attentions:
                 names = {name: dim for name, dim in self.family.heads.items() if name.startswith(f"{attention}.")}
-                head_parts = [Part(f"{prefix}{name}.weight", dim) for name, dim in names.items()]
-                head_parts += [Part(f"{prefix}{name}.bias", 0) for name, dim in names.items() if dim == 0]
-                if head_parts := [part for part in head_parts if part.name in tensors]:
-                    read_by = tuple(part.name for part in head_parts if part.dim == 1)
-                    axes.append(Axis(f"{prefix}{attention}.heads", groups, tuple(head_parts), head_size, read_by))
-            ffn_parts = [part for part in self._dimensions_along(width) if part.name.startswith(prefix)]
-            axes.append(_axis(f"{prefix}ffn", getattr(config, width), ffn_parts, tensors))
+                attention_dims = [TensorDim(f"{prefix}{name}.weight", dim) for name, dim in names.items()]
+                attention_dims += [TensorDim(f"{prefix}{name}.bias", 0) for name, dim in names.items() if dim == 0]
+                if attention_dims := [dimension for dimension in attention_dims if dimension.name in tensors]:
+                    read_by = tuple(dimension.name for dimension in attention_dims if dimension.dim == 1)
+                    axes.append(Axis(f"{prefix}{attention}.heads", groups, tuple(attention_dims), head_size, read_by))
+            ffn_dims = [dimension for dimension in self._dimensions_along(width) if dimension.name.startswith(prefix)]
+            axes.append(_axis(f"{prefix}ffn", getattr(config, width), ffn_dims, tensors))
         if len({*_options(self.space, "embed_dim")}) > 1:
-            parts = [*self.channel_parts(), Part("channels", 0)]
-            axes.append(_axis("channels", config.hidden_size, parts, tensors))
+            dims = [*self.channel_dims(), TensorDim("channels", 0)]
+            axes.append(_axis("channels", config.hidden_size, dims, tensors))
         return tuple(_with_model_prefix(axis) for axis in axes)
 
-    def channel_parts(self) -> list[Part]:
+    def channel_dims(self) -> list[TensorDim]:
         """Return the tensors that have a dimension along the channels."""
         ends = {(name, dim) for name, dim in self.family.heads.items()}
         ends_bias = {name for name, dim in self.family.heads.items() if dim == 0}
-        parts = []
-        for part in self._dimensions_along("hidden_size"):
-            module, _, kind = part.name.rpartition(".")
+        dims = []
+        for dimension in self._dimensions_along("hidden_size"):
+            module, _, kind = dimension.name.rpartition(".")
             inner = self._split(module)[-1]
-            in_heads = (inner, part.dim) in ends if kind == "weight" else inner in ends_bias
+            in_heads = (inner, dimension.dim) in ends if kind == "weight" else inner in ends_bias
             if not in_heads:
-                parts.append(part)
-        return parts
+                dims.append(dimension)
+        return dims
 
-    def _dimensions_along(self, setting: str) -> list[Part]:
+    def _dimensions_along(self, setting: str) -> list[TensorDim]:
         """Return the dimensions that grow with a setting of the configuration."""
         sizes = {name: int(getattr(self.model.config, name)) for name in self.family.sizes.values()}
         wider = self._empty_model({**sizes, setting: 2 * sizes[setting]})
         shapes = {name: tensor.shape for name, tensor in wider.named_parameters()}
         return [
-            Part(name, dim)
+            TensorDim(name, dim)
             for name, tensor in self.model.named_parameters()
             for dim, (size, other) in enumerate(zip(tensor.shape, shapes[name], strict=True))
             if size != other
@@ -255,7 +255,7 @@ class ElasticModel(nn.Module):
         """Return a subnet as an ordinary model of ``transformers``, with channels in the order of the trained model."""
         width = subnet.sizes["hidden_size"]
         order = torch.argsort(self.channels[:width])
-        channel_dims = {(part.name, part.dim) for part in self.channel_parts()}
+        channel_dims = {(dimension.name, dimension.dim) for dimension in self.channel_dims()}
         model = self.build(subnet.sizes)
         with torch.no_grad():
             for name, target in (*model.named_parameters(), *model.named_buffers()):
@@ -344,17 +344,20 @@ def _options(space: SearchSpace, gene: str) -> Sequence[Any]:
     return [space.fixed[gene]] if gene in space.fixed else space.choice(gene).options[0]
 
 
-def _axis(name: str, size: int, parts: Sequence[Part], tensors: Mapping[str, Tensor]) -> Axis:
-    read_by = [part.name for part in parts if part.dim == 1 and part.name in tensors]
-    return Axis(name, size, tuple(parts), 1, tuple(read_by))
+def _axis(name: str, size: int, dims: Sequence[TensorDim], tensors: Mapping[str, Tensor]) -> Axis:
+    read_by = [dimension.name for dimension in dims if dimension.dim == 1 and dimension.name in tensors]
+    return Axis(name, size, tuple(dims), 1, tuple(read_by))
 
 
 def _with_model_prefix(axis: Axis) -> Axis:
     # The model is the attribute `model` of ElasticModel.
-    parts = tuple(
-        part if part.name == "channels" else Part(f"model.{part.name}", part.dim, part.blocks) for part in axis.parts
+    dims = tuple(
+        dimension
+        if dimension.name == "channels"
+        else TensorDim(f"model.{dimension.name}", dimension.dim, dimension.blocks)
+        for dimension in axis.dims
     )
-    return Axis(axis.name, axis.size, parts, axis.unit, tuple(f"model.{name}" for name in axis.read_by))
+    return Axis(axis.name, axis.size, dims, axis.unit, tuple(f"model.{name}" for name in axis.read_by))
 
 
 class ModelForm:

@@ -76,7 +76,7 @@ class AccuracyPredictor:
         if self.model != NNFormerPredictor.name:
             return None
         settings = {"recipe": "paper", **self.changes, **hyperparams}
-        return get_recipe(settings.pop("recipe")).changed(**settings)
+        return get_recipe(settings.pop("recipe")).with_changes(**settings)
 
     def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
         options: dict[str, Any] = {"seed": seed, "device": str(self.device), "unseen": "ignore"}
@@ -84,7 +84,7 @@ class AccuracyPredictor:
         if recipe is None:
             return ACCURACY_MODELS.get(self.model)(**options, **{**self.changes, **hyperparams})
         if _needs_fractions(recipe) and units == "any":
-            recipe = recipe.changed(targets="mean")
+            recipe = recipe.with_changes(targets="mean")
         return NNFormerPredictor(recipe, **options)
 
     def set_ss_type(self, ss_type: str) -> None:

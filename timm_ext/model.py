@@ -32,8 +32,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """Image supernet, or a static network if the search space has one architecture.
 
     In training, each forward pass samples an architecture. In evaluation, the supernet runs :attr:`eval_architecture`,
-    by default the largest. :meth:`use_architecture` selects an architecture in both modes. Arguments that are not listed
-    are those of :class:`nas_core.models.image.VisionConfig`.
+    by default the largest. :meth:`use_architecture` selects an architecture in both modes. Arguments that are not
+    listed are those of :class:`nas_core.models.image.VisionConfig`.
 
     Args:
         space: search space with the genes of :mod:`nas_core.space.image`.

@@ -43,7 +43,7 @@ TEXTS = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8
 FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
 SEED = 7
 """Seed of the networks; differs from that of the dataset."""
-LEAST_MS = 40.0
+MIN_MS = 40.0
 """Smallest total time of the passes of one visit, in ms."""
 
 
@@ -123,7 +123,7 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
     predicted, spread = (float(values[0]) for values in model.predict_with_std(graphs))
     beyond = float(extrapolation_spread(graphs, model.info["ranges"])[0])
     work = onnx_workload(content, inputs, timing)
-    work.at_a_time = max(1, round(LEAST_MS / timing.repeats / predicted))
+    work.at_a_time = max(1, round(MIN_MS / timing.repeats / predicted))
     passes = [float(np.median(time_passes_ms(work, timing))) / work.at_a_time for _ in range(visits)]
     return {
         "network": case.network,

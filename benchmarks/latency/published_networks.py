@@ -44,7 +44,7 @@ NETWORKS = (
     "efficientnet_lite0", "mixnet_s", "ghostnet_100", "vit_tiny_patch16_224", "vit_small_patch16_224",
     "deit_small_patch16_224", "mixer_s32_224", "convnext_tiny", "repvgg_a2", "xception41",
 )  # fmt: skip
-LEAST_MS = 40.0
+MIN_MS = 40.0
 """Smallest total time of the passes of one visit, in ms."""
 
 
@@ -63,10 +63,10 @@ class Published:
         self.predicted_ms, self.std_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
-        operations = unseen_operations(graphs, model.known).values()
+        operations = unseen_operations(graphs, model.known_operations).values()
         self.unlike = [*sizes_out_of_range(graphs, model.info["ranges"]), *operations]
         self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
-        self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
+        self._work.at_a_time = max(1, round(MIN_MS / timing.repeats / self.predicted_ms))
 
     def visit(self) -> None:
         passes = time_passes_ms(self._work, self._timing)

@@ -117,7 +117,7 @@ def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) 
 def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
     """Measure updates on batches of ``batch`` graphs, each graph twice."""
     targets = np.random.default_rng(0).random(len(graphs)) + 0.5
-    config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
+    config = get_recipe(recipe).with_changes(batch_size=batch, epochs=10**6).train
     steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
     reference, first, device = PlainTraining(copy.deepcopy(model)), graphs[:batch], next(model.parameters()).device
     codes, first_targets = codes_of(model, first), torch.from_numpy(targets[:batch]).float().to(device)

@@ -151,7 +151,7 @@ class Job(TranslationRuns):
                 path = self.trained_text(task) if candidate is None else self.work / "networks" / f"{name}.pt"
                 if candidate is not None:
                     path.parent.mkdir(exist_ok=True)
-                    trained.save_static(path, model, candidate.kept)
+                    trained.save_static(path, model, candidate.layers)
                 metrics["bleu"] = self.bleu(name, path)
             return metrics
 

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from fairseq_ext.model import TranslationModel
-from nas_core.export.parts import Exportable, Part
+from nas_core.export.parts import Exportable, ExportModule
 from nas_core.models.language.export import language_info, language_parts
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture
@@ -52,7 +52,7 @@ def _text(dictionary: Any) -> str:
     return text.getvalue()
 
 
-def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
+def masked_lm_exportable(task: Any, part: ExportModule, architecture: Architecture) -> Exportable:
     """Return ``part`` (encoder with the head of its task), and the information needed for inference."""
     dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (max_length,) = (dim.largest for dim in part.dims if dim.name == "length")

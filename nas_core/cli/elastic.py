@@ -108,7 +108,7 @@ def command(
         )
     for fitted in conversion.fitted:
         typer.echo(
-            f"{fitted.gene} of layer {fitted.layer + 1}, {fitted.kind}: relative squared error {fitted.after:.1%} after"
+            f"{fitted.gene} of layer {fitted.layer + 1}, {fitted.kind}: relative squared error {fitted.final:.1%} after"
             f" fitting, {fitted.before:.1%} with copied weights"
         )
     for side, order in conversion.layer_order.items():

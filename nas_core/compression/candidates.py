@@ -31,7 +31,7 @@ class Candidate:
 
     name: str
     architecture: Architecture
-    kept: dict[str, tuple[int, ...]]
+    layers: dict[str, tuple[int, ...]]
     """Side (encoder, decoder) -> indices of the trained network's layers that are kept."""
     share: float
     """Latency as a fraction of the trained network's."""

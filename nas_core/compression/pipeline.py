@@ -157,12 +157,12 @@ class Compression:
         """Return the static network of a candidate, repaired if the settings say so."""
         self.trained.form.set_order(self.trained.net, {
             side: (*kept, *(layer for layer in range(self.sides[side]) if layer not in kept))
-            for side, kept in candidate.kept.items()
+            for side, kept in candidate.layers.items()
         })  # fmt: skip
         model = self.trained.static(candidate.architecture)
         self.trained.form.set_order(self.trained.net, {side: tuple(range(n)) for side, n in self.sides.items()})
         if repaired and self.config.repair:
-            self.repair(model, candidate.kept)
+            self.repair(model, candidate.layers)
         return model
 
     def candidates(self, limit: float) -> list[Candidate]:
@@ -183,7 +183,7 @@ class Compression:
         mixed = [
             c
             for c in fitting.mixed(self.sides, order)
-            if (c.architecture, c.kept) not in [(d.architecture, d.kept) for d in drops]
+            if (c.architecture, c.layers) not in [(d.architecture, d.layers) for d in drops]
         ]
         if not drops and not mixed:
             smallest = min(fitting.shares.values())
@@ -288,5 +288,5 @@ def compress(
             f"{best.candidate.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"
             f" {share:.1%}; give a lower --limit, or repeat on an idle machine"
         )
-    parameters = trained.save_static(path, best.model, best.candidate.kept)
+    parameters = trained.save_static(path, best.model, best.candidate.layers)
     return CompressionResult(tuple(rows), compared, dropped, best.candidate.architecture, parameters)

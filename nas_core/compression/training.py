@@ -81,7 +81,7 @@ class Student:
 
     def _loss(self, batch: Any) -> Tensor:
         config, trained = self.config, self.trained
-        sides = self.candidate.kept if config.distill_hidden else {}
+        sides = self.candidate.layers if config.distill_hidden else {}
         with _outputs(self.teacher, sides) as teacher_outputs, _outputs(self.model, sides) as outputs:
             loss = trained.distance(self.model, self.teacher, batch)
             if loss is None:

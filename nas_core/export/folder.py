@@ -15,7 +15,7 @@ import torch
 
 from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.export.parts import Exportable, Part
+from nas_core.export.parts import Exportable, ExportModule
 from nas_core.export.program import OPSET, check_onnx, check_program, trace, write_onnx
 from nas_core.files.reading import read_json, real_path
 from nas_core.files.writing import os_errors, write_json
@@ -106,7 +106,7 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> ExportResult
     return ExportResult((*files, DESCRIPTION), size / 1e6, differences)
 
 
-def _write_part(part: Part, folder: Path, to: str) -> float:
+def _write_part(part: ExportModule, folder: Path, to: str) -> float:
     path = folder / f"{part.name}{_ENDINGS[to]}"
     program = trace(part)
     if to == "onnx":

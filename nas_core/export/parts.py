@@ -1,4 +1,4 @@
-"""Parts of an exported model, one file each, with named and typed inputs and outputs."""
+"""Modules of an exported model, one file each, with named and typed inputs and outputs."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a model that is exported to one file."""
+class ExportModule:
+    """A module of an exported model, saved to one file."""
 
     name: str
     """File name without suffix."""
@@ -106,9 +106,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """A model to export: its parts, and entries of ``model.json``."""
+    """A model to export: its modules, and entries of ``model.json``."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ExportModule, ...]
     info: Mapping[str, Any]
     """Entries of ``model.json``, such as the network kind."""
     texts: Mapping[str, str] = field(default_factory=dict)

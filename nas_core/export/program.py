@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from nas_core.errors import NasExtError
-from nas_core.export.parts import ExportError, Part, reason_of
+from nas_core.export.parts import ExportError, ExportModule, reason_of
 from nas_core.optional import require
 
 OPSET = 20
@@ -32,7 +32,7 @@ _NOISY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
 
 
-def trace(part: Part) -> ExportedProgram:
+def trace(part: ExportModule) -> ExportedProgram:
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
     shapes = [{axis: dims[dim] for axis, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
     examples = part.examples(_TRACED_SIZE)
@@ -52,7 +52,7 @@ def trace(part: Part) -> ExportedProgram:
     return program
 
 
-def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
+def write_onnx(program: ExportedProgram, part: ExportModule, path: Path) -> None:
     """Write an ONNX file. Weights that are too large for it go to ``<path>.data``."""
     names: dict[str, Any] = {"input_names": part.input_names, "output_names": part.output_names}
     try:
@@ -68,7 +68,7 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
     model.save(str(path), external_data=size > LARGEST)
 
 
-def _clean_graph(graph: Any, part: Part) -> None:
+def _clean_graph(graph: Any, part: ExportModule) -> None:
     names: dict[str, str] = {}
     for value, tensor in zip(part.inputs, graph.inputs, strict=True):
         names |= {str(old): new for old, new in zip(tensor.shape, value.shape, strict=True) if isinstance(new, str)}
@@ -102,7 +102,7 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def check_onnx(path: Path, part: Part) -> float:
+def check_onnx(path: Path, part: ExportModule) -> float:
     """Compare an ONNX file with PyTorch on random inputs and return the largest relative difference."""
     onnx = require("onnx", "checking an ONNX file", "onnx")
     runtime = require("onnxruntime", "checking an ONNX file", "onnx")
@@ -120,7 +120,7 @@ def check_onnx(path: Path, part: Part) -> float:
     return _max_difference(path, part, run)
 
 
-def check_program(path: Path, part: Part) -> float:
+def check_program(path: Path, part: ExportModule) -> float:
     """Compare a ``torch.export`` file with PyTorch, like :func:`check_onnx`."""
     module = torch.export.load(path).module()
 
@@ -131,7 +131,7 @@ def check_program(path: Path, part: Part) -> float:
     return _max_difference(path, part, run)
 
 
-def _max_difference(path: Path, part: Part, run: Run) -> float:
+def _max_difference(path: Path, part: ExportModule, run: Run) -> float:
     largest = 0.0
     for seed, size in enumerate(SIZES):
         inputs = part.examples(size, seed)

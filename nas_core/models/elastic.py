@@ -12,7 +12,7 @@ from nas_core.layers.depth import check_order
 
 
 @dataclass(frozen=True)
-class Part:
+class TensorDim:
     """One dimension of a tensor in the state dict that belongs to an :class:`Axis`."""
 
     name: str
@@ -28,7 +28,7 @@ class Axis:
     name: str
     """Name in messages and scores, such as ``encoder.layers.2.ffn``."""
     size: int
-    parts: tuple[Part, ...]
+    dims: tuple[TensorDim, ...]
     unit: int = 1
     """Elements per entry in the weights of ``read_by``: the head dimension of heads, else 1."""
     read_by: tuple[str, ...] = ()
@@ -84,15 +84,19 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])
-    parts = (Part(f"{prefix}ffn.fc1.weight", 0), Part(f"{prefix}ffn.fc1.bias", 0), Part(f"{prefix}ffn.fc2.weight", 1))
-    axes = [Axis(f"{name}.ffn", hidden, parts, 1, (f"{prefix}ffn.fc2.weight",))]
+    dims = (
+        TensorDim(f"{prefix}ffn.fc1.weight", 0),
+        TensorDim(f"{prefix}ffn.fc1.bias", 0),
+        TensorDim(f"{prefix}ffn.fc2.weight", 1),
+    )
+    axes = [Axis(f"{name}.ffn", hidden, dims, 1, (f"{prefix}ffn.fc2.weight",))]
     # All attention types of a layer share one order of heads, as they are initialised as copies.
     for attention in ("self_attn", "cross_attn"):
         out = ".out_proj.weight"
         kinds = [n.removesuffix(out) for n in state if n.startswith(f"{attention}.") and n.endswith(out)]
         if not kinds:
             continue
-        rows, outs = list[Part](), list[str]()
+        rows, outs = list[TensorDim](), list[str]()
         for attention_name in kinds:
             joint = [
                 (p, n)
@@ -100,24 +104,26 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
                 if f"{attention_name}.{p}.weight" in state
             ]
             rows += [
-                Part(f"{prefix}{attention_name}.{p}.{kind}", 0, blocks)
+                TensorDim(f"{prefix}{attention_name}.{p}.{kind}", 0, blocks)
                 for p, blocks in joint
                 for kind in ("weight", "bias")
             ]
             outs.append(f"{prefix}{attention_name}{out}")
         size = state[f"{kinds[0]}{out}"].shape[1] // head_dim
-        columns = (Part(out, 1) for out in outs)
+        columns = (TensorDim(out, 1) for out in outs)
         axes.append(Axis(f"{name}.{attention}", size, (*rows, *columns), head_dim, tuple(outs)))
     return axes
 
 
-def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
+def channel_dims(
+    prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)
+) -> tuple[list[TensorDim], list[str]]:
     """Return the dimensions of a layer's tensors that are residual channels, and the weights that read them.
 
     Args:
         memory: names of projections of another sequence, to exclude.
     """
-    parts, read_by = list[Part](), list[str]()
+    dims, read_by = list[TensorDim](), list[str]()
     for name, _ in layer.named_parameters():
         owner, _, kind = name.rpartition(".")
         layer_name = owner.rpartition(".")[2]
@@ -125,15 +131,15 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
             continue
         if layer_name in ("in_proj", "q_proj", "fc1"):
             if kind == "weight":
-                parts.append(Part(prefix + name, 1))
+                dims.append(TensorDim(prefix + name, 1))
                 read_by.append(prefix + name)
         else:
             assert layer_name in ("out_proj", "fc2") or layer_name.endswith("norm"), f"unknown tensor {name}"
-            parts.append(Part(prefix + name, 0))
-    return parts, read_by
+            dims.append(TensorDim(prefix + name, 0))
+    return dims, read_by
 
 
-def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
-    """Return the results of :func:`channel_parts` for all layers of a network."""
-    layers = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
-    return [part for parts, _ in layers for part in parts], [name for _, read_by in layers for name in read_by]
+def stack_channels(net: Any) -> tuple[list[TensorDim], list[str]]:
+    """Return the results of :func:`channel_dims` for all layers of a network."""
+    layers = [channel_dims(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
+    return [dimension for dims, _ in layers for dimension in dims], [name for _, read_by in layers for name in read_by]

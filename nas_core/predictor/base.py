@@ -56,7 +56,7 @@ class AccuracyModel(Configured, ABC):
         checked_value(unseen, str, "treatment of unseen operations", choices=UNSEEN)
         self.config: Any = self.config_class(**settings)
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), unseen
-        self.known: frozenset[int] = frozenset()
+        self.known_operations: frozenset[int] = frozenset()
         """Operation indices of the training graphs."""
         self._ends: tuple[int, int] | None = None  # operations of an input and an output added to each graph
         self.info: dict[str, Any] = {}
@@ -144,12 +144,12 @@ class AccuracyModel(Configured, ABC):
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
             self.learn(graphs_with_ends, values, report, None if checkpoint is None else Path(checkpoint))
-        self.known, self.info, self._ends = training_operations, info, ends
+        self.known_operations, self.info, self._ends = training_operations, info, ends
         return self
 
     @property
     def fitted(self) -> bool:
-        return bool(self.known)
+        return bool(self.known_operations)
 
     def require_std(self) -> None:
         if not self.has_std:
@@ -212,12 +212,12 @@ class AccuracyModel(Configured, ABC):
         graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
         ops, first = np.unique(graphs.ops, return_index=True)
         pairs = zip(ops.tolist(), graph_of_node[first].tolist(), strict=True)
-        return {op: graph for op, graph in pairs if op not in self.known}
+        return {op: graph for op, graph in pairs if op not in self.known_operations}
 
     def _check_seen(self, graphs: Graphs) -> None:
         if self.unseen == "ignore" or not (new := self.unseen_in(graphs)):
             return
-        message = f"no training graph has operation {', '.join(map(str, new))}, only {sorted(self.known)}"
+        message = f"no training graph has operation {', '.join(map(str, new))}, only {sorted(self.known_operations)}"
         if self.unseen == "error":
             raise GraphError(
                 f"{message}, but graph {min(new.values())} (from 0) has it; fit to graphs that have it, or give"
@@ -234,8 +234,8 @@ class AccuracyModel(Configured, ABC):
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         self.require_fitted()
         common = {
-            "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self.known),
-            "info": self.info, "ends": self._ends,
+            "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config),
+            "known": sorted(self.known_operations), "info": self.info, "ends": self._ends,
         }  # fmt: skip
         return {**common, **self.header()}, self.tensors()
 
@@ -251,7 +251,7 @@ class AccuracyModel(Configured, ABC):
         """Create a fitted model from the result of :meth:`contents`."""
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
-        model.known, model.info = frozenset(header["known"]), dict(header["info"])
+        model.known_operations, model.info = frozenset(header["known"]), dict(header["info"])
         ends = header["ends"]
         model._ends = None if ends is None else (ends[0], ends[1])
         return model

@@ -70,17 +70,23 @@ class FittedState:
         if self.mixture is not None:
             return self.mixture.combine(self._model_predictions(graphs), self.scale)
         rows = np.stack([scorer(graphs) for scorer in self.scorers])
-        deviation = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
-        return self.scale.restore(rows.mean(0)), deviation
+        deviation = np.stack([self.scale.inverse_transform(row) for row in rows]).std(0) if len(rows) > 1 else None
+        return self.scale.inverse_transform(rows.mean(0)), deviation
 
     def _model_predictions(self, graphs: Graphs) -> Array:
         rows = [scorer(graphs) for scorer in self.scorers]
         statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
         return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
 
-    def predict_parts(self, graphs: Graphs) -> dict[str, Array]:
-        names = [*(["networks"] if self.models else []), *(() if self.statistics is None else self.statistics.parts)]
-        return {name: self.scale.restore(row) for name, row in zip(names, self._model_predictions(graphs), strict=True)}
+    def predict_components(self, graphs: Graphs) -> dict[str, Array]:
+        names = [
+            *(["networks"] if self.models else []),
+            *(() if self.statistics is None else self.statistics.components),
+        ]
+        return {
+            name: self.scale.inverse_transform(row)
+            for name, row in zip(names, self._model_predictions(graphs), strict=True)
+        }
 
     def with_mixture(self, graphs: Graphs, fold: NDArray[np.int64], held_out: Array, targets: Array) -> FittedState:
         """Fit the weights and the standard deviation to out-of-fold predictions.
@@ -99,7 +105,7 @@ class FittedState:
                 network_predictions[unseen] = scorer(graphs.take(unseen))
             predictions = np.concatenate([network_predictions[None], held_out])
             prior = np.concatenate([[1 - self.recipe.statistics], prior])
-        learned = self.scale.learn(targets[rows])
+        learned = self.scale.transform(targets[rows])
         mixture = Mixture.fit(predictions[:, rows], learned, targets[rows], self.scale, prior.tolist())
         return replace(self, mixture=mixture)
 
@@ -124,7 +130,7 @@ class FittedState:
         if recipe.statistics:
             statistics_tensors = below("statistics.", tensors)
             statistics = StatisticsModel.from_tensors(statistics_tensors, recipe.processes, recipe.trees)
-        counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.parts))
+        counts = (recipe.members > 0) + (0 if statistics is None else len(statistics.components))
         mixture = None if statistics is None else Mixture.from_json(header["mixture"], counts)
         return cls(recipe, tuple(models), statistics, TargetScale.from_json(header["scale"]), mixture)
 
@@ -164,7 +170,7 @@ class NNFormerPredictor(AccuracyModel):
         **changes: Any,
     ) -> None:
         base = get_recipe(recipe) if isinstance(recipe, str) else recipe
-        self._recipe = base.changed(**changes)
+        self._recipe = base.with_changes(**changes)
         if prior is not None and not self._recipe.from_prior:
             raise ConfigError(f"recipe {base.name!r} does not use a prior; give recipe prior, or no prior")
         self._prior = prior
@@ -177,7 +183,7 @@ class NNFormerPredictor(AccuracyModel):
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
         needed = required_settings(graphs, self._recipe)
-        self._recipe = self._recipe.replaced(needed)
+        self._recipe = self._recipe.replace(needed)
         return needed
 
     @property
@@ -205,14 +211,14 @@ class NNFormerPredictor(AccuracyModel):
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
         if self._recipe.members:
             check_precision(chosen_precision(self._recipe.train.precision, self.device), self.device)
-        full_recipe = self._recipe.replaced(required_settings(graphs, self._recipe, self._added_nodes))
-        recipe = full_recipe.adapted(len(graphs))
+        full_recipe = self._recipe.replace(required_settings(graphs, self._recipe, self._added_nodes))
+        recipe = full_recipe.adapt(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
         squared = recipe.train.loss == "mse"
         unscaled = recipe.targets == "none" and squared and recipe.members > 0
         values = checked_targets(targets, len(graphs), positive=not squared, unscaled=unscaled)
-        scale = TargetScale.fitted(recipe.targets, values)
-        learned = scale.learn(values)
+        scale = TargetScale.fit(recipe.targets, values)
+        learned = scale.transform(values)
         saver = None if checkpoint is None else Checkpoint(checkpoint, self._resume_settings(graphs, values))
         statistics, held_out = None, np.zeros((0, len(graphs)))
         fold = np.full(len(graphs), -1)  # in no fold: all networks are trained on the graph
@@ -302,7 +308,7 @@ class NNFormerPredictor(AccuracyModel):
             return prior.columns(operation_features(graphs))[:, 0], None
         return self._state.predict_with_std(self._map_unsupported(graphs))
 
-    def predict_parts(self, graphs: Iterable[Graph] | Graphs) -> dict[str, Array]:
+    def predict_components(self, graphs: Iterable[Graph] | Graphs) -> dict[str, Array]:
         """Return the predictions ``(B,)`` of each averaged model, in the units of the targets.
 
         Models are ``networks`` (NN-Former), ``processes`` (Gaussian processes on graph statistics), ``described
@@ -310,14 +316,14 @@ class NNFormerPredictor(AccuracyModel):
         and ``additive`` (ridge regression on operation counts).
         """
         fitted, data = self._state, self._read(graphs)
-        return {} if data is None else fitted.predict_parts(self._map_unsupported(self._with_ends(data)))
+        return {} if data is None else fitted.predict_components(self._map_unsupported(self._with_ends(data)))
 
     def _map_unsupported(self, graphs: Graphs) -> Graphs:
         """Replace operation indices that the networks do not support by one that the training graphs do not use."""
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
             return graphs
-        known_operations = self.known | {*(self._ends or ())}
+        known_operations = self.known_operations | {*(self._ends or ())}
         spare = next((index for index in range(operations) if index not in known_operations), operations - 1)
         return replace(graphs, ops=np.where(graphs.ops < operations, graphs.ops, spare).astype(graphs.ops.dtype))
 

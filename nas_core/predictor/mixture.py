@@ -71,8 +71,8 @@ class Mixture:
         shares = np.array(self.shares)
         mean = shares @ rows
         deviation = np.sqrt(self.noise**2 + self.disagreement**2 * _variance_between(rows, shares))
-        width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
-        return scale.restore(mean), self.factor * width / 2
+        width = scale.inverse_transform(mean + deviation) - scale.inverse_transform(mean - deviation)
+        return scale.inverse_transform(mean), self.factor * width / 2
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "shares": list(self.shares)}

@@ -57,13 +57,13 @@ class Recipe:
                 " loss relative or log, and targets none"
             )
 
-    def changed(self, **changes: Any) -> Recipe:
+    def with_changes(self, **changes: Any) -> Recipe:
         """Return a recipe with changed settings of it, its networks or training, which no longer adapt to data."""
         fixed = {*self.kept, *(name for name in changes if name in ADAPTIVE)}
-        return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
+        return replace(self.replace(changes), kept=tuple(sorted(fixed)))
 
-    def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Return the recipe of :meth:`changed`, but with settings that may still adapt to the data."""
+    def replace(self, changes: Mapping[str, Any]) -> Recipe:
+        """Return the recipe of :meth:`with_changes`, but with settings that may still adapt to the data."""
         recipe, model, train = (
             {f.name: changes[f.name] for f in fields(config) if f.name in changes}
             for config in (self, self.model, self.train)
@@ -74,12 +74,12 @@ class Recipe:
             )
         return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
-    def adapted(self, graphs: int) -> Recipe:
+    def adapt(self, graphs: int) -> Recipe:
         """Return the recipe for a number of training graphs: batches have at least 1/64 of the graphs."""
         # chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs
         if not self.adapts or "batch_size" in self.kept:
             return self
-        return self.replaced({"batch_size": max(self.train.batch_size, graphs // 64)})
+        return self.replace({"batch_size": max(self.train.batch_size, graphs // 64)})
 
     @property
     def mixture(self) -> str:

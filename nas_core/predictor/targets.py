@@ -26,7 +26,7 @@ class TargetScale:
     """Scaled values of the points, ascending"""
 
     @classmethod
-    def fitted(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
+    def fit(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
         """Fit a scale to training targets.
 
         Args:
@@ -51,10 +51,10 @@ class TargetScale:
     def from_json(cls, sides: Sequence[Sequence[float]]) -> TargetScale:
         return cls(*(tuple(float(x) for x in side) for side in sides))
 
-    def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transform(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         return _interpolate(targets, self.targets, self.learned)
 
-    def restore(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inverse_transform(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
         return _interpolate(learned, self.learned, self.targets)
 
 

@@ -82,7 +82,7 @@ def cosformer_wmt14_en_de() -> SearchSpace:
     return with_attention(_wmt14(), "cosformer_wmt14_en_de", ("linear",))
 
 
-def found_translation(name: str) -> Architecture:
+def published_translation(name: str) -> Architecture:
     """Return an architecture of Table 3 of the mFormer paper.
 
     Sizes of single layers are chosen to match the printed sums over layers.

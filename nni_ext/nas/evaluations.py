@@ -18,7 +18,7 @@ from nni_ext.record import Record
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluatedModel:
     """Evaluated model of an NNI model space."""
 
     sample: Mapping[str, Any]
@@ -36,20 +36,20 @@ class Evaluations:
     """Evaluated models of a search, in the order of their results.
 
     Args:
-        costs: constraints whose values are :attr:`Evaluated.costs`.
+        costs: constraints whose values are :attr:`EvaluatedModel.costs`.
         maximize: larger metrics are better; ``search`` then minimises the negative metric.
     """
 
     def __init__(self, search: Strategy, flat: FlatSpace, costs: Sequence[Constraint], maximize: bool) -> None:
         self.search, self.flat, self.costs, self.maximize = search, flat, tuple(costs), maximize
-        self._evaluated_models: dict[Architecture, Evaluated] = {}
+        self._evaluated_models: dict[Architecture, EvaluatedModel] = {}
         self._record: Record | None = None
 
     @property
-    def entries(self) -> list[Evaluated]:
+    def entries(self) -> list[EvaluatedModel]:
         return list(self._evaluated_models.values())
 
-    def best(self) -> Evaluated | None:
+    def best(self) -> EvaluatedModel | None:
         models = [model for model in self.entries if model.metric is not None]
         return min(models, key=lambda model: self._score(model.metric) or 0.0, default=None)
 
@@ -96,14 +96,14 @@ class Evaluations:
     def _settings(self) -> dict[str, Any]:
         return {"maximize": self.maximize, **self.search.describe(), "space": space_to_dict(self.search.space)}
 
-    def _evaluated(self, architecture: Architecture, reported: Any) -> Evaluated:
+    def _evaluated(self, architecture: Architecture, reported: Any) -> EvaluatedModel:
         row = self.flat.space.row(architecture)
         costs = {constraint.name: float(constraint.values(row[None])[0]) for constraint in self.costs}
         metrics = plain_metrics(reported) if isinstance(reported, Mapping) else {}
         numbers = {name: value for name, value in metrics.items() if name != "default" and value is not None}
-        return Evaluated(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
+        return EvaluatedModel(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
 
-    def _metrics(self, model: Evaluated) -> dict[str, float | None]:
+    def _metrics(self, model: EvaluatedModel) -> dict[str, float | None]:
         metrics = {**model.others, self.search.metric: self._score(model.metric)}
         return with_negatives(metrics, self.search.objectives[1:])
 
@@ -118,7 +118,7 @@ class Evaluations:
         row = self.flat.space.rows([architecture])
         return {constraint.name: float(constraint.values(row)[0]) for constraint in self.search.proposals.constraints}
 
-    def _write(self, record: Record, model: Evaluated) -> None:
+    def _write(self, record: Record, model: EvaluatedModel) -> None:
         record.add(model.architecture, {**self._predicted(model.architecture), **self._metrics(model)})
 
     def _score(self, metric: float | None) -> float | None:

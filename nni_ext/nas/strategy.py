@@ -13,7 +13,7 @@ from nas_core.search.registry import config_of
 from nas_core.space import Architecture
 from nni_ext.compat import host_class
 from nni_ext.nas.engines import SubmittedModels, keep_listening
-from nni_ext.nas.evaluations import Evaluated, Evaluations, reported_number
+from nni_ext.nas.evaluations import EvaluatedModel, Evaluations, reported_number
 from nni_ext.nas.limits import limit_constraint, validity_constraint
 from nni_ext.nas.spaces import flatten
 from nni_ext.objectives import further_objectives
@@ -80,11 +80,11 @@ class SearchStrategy(_Strategy):
         self._rejected: Mapping[str, Any] | None = None
 
     @property
-    def archive(self) -> list[Evaluated]:
+    def archive(self) -> list[EvaluatedModel]:
         """All evaluated models, oldest first, including those before a resume."""
         return self._evaluations.entries if self._evaluations else []
 
-    def best(self) -> Evaluated | None:
+    def best(self) -> EvaluatedModel | None:
         """Return the model with the best metric; None if no evaluation succeeded."""
         return self._evaluations.best() if self._evaluations else None
 

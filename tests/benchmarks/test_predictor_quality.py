@@ -18,9 +18,9 @@ def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
     for method, masks in ((ALONE, "as_released"), (f"{ALONE}, paper masks", "paper")):
         recipe, best = recipe_of(method), get_recipe("best")
         assert method in METHODS and recipe is not None
-        adapted = recipe.adapted(424)
+        adapted = recipe.adapt(424)
         assert adapted.statistics == 0 and adapted.model.sibling_mask == masks
-        assert (adapted.train, adapted.members) == (best.adapted(424).train, best.members)
+        assert (adapted.train, adapted.members) == (best.adapt(424).train, best.members)
 
 
 def test_rows_say_on_how_many_cells_they_were_judged() -> None:

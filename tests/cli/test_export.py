@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.cli import main
-from nas_core.export.parts import Exportable, OpenDim, Part, Value
+from nas_core.export.parts import Exportable, ExportModule, OpenDim, Value
 from nas_core.space import Architecture, get_space
 from nas_core.supernet import host as module
 from tests.toys import ToyHost
@@ -32,7 +32,9 @@ class ToyModel:
     def exportable(self, architecture: Architecture) -> Exportable:
         self.asked.append(architecture)
         values = [(Value(name, ("batch", 2)),) for name in "xy"]
-        return Exportable((Part("model", Doubled(), values[0], values[1], (OpenDim("batch"),)),), {"kind": "toy"})
+        return Exportable(
+            (ExportModule("model", Doubled(), values[0], values[1], (OpenDim("batch"),)),), {"kind": "toy"}
+        )
 
 
 class ExportingHost(ToyHost):

@@ -35,10 +35,10 @@ def test_all_candidates_are_within_the_limit_and_the_drops_are_the_deepest(limit
     drops, mixed = fitting.drops({"": 6}), fitting.mixed({"": 6}, {"": (0, 5, 1, 4, 2, 3)})
     assert all(share(candidate.architecture) <= limit for candidate in (*drops, *mixed))
     depth = int((limit - 0.1) / 0.15 + 1e-9)
-    kept = {candidate.kept[""] for candidate in drops}
+    kept = {candidate.layers[""] for candidate in drops}
     assert kept == {tuple(layers) for layers in plain_drops(6, depth).values()}
-    assert {len(candidate.kept[""]) for candidate in mixed} > {depth}, "deeper networks of smaller widths"
-    deepest = max(mixed, key=lambda candidate: len(candidate.kept[""]))
+    assert {len(candidate.layers[""]) for candidate in mixed} > {depth}, "deeper networks of smaller widths"
+    deepest = max(mixed, key=lambda candidate: len(candidate.layers[""]))
     assert share(deepest.architecture) > limit - 0.1, "as wide as the limit lets it be"
 
 

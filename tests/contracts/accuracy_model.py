@@ -95,7 +95,11 @@ class AccuracyModelContract:
         model.info |= {"reader": "nasbench201"}
         model.save(tmp_path / "m.safetensors")
         for loaded in (load_accuracy_model(tmp_path / "m.safetensors"), type(model).load(tmp_path / "m.safetensors")):
-            assert type(loaded) is type(model) and loaded.info == model.info and loaded.known == model.known
+            assert (
+                type(loaded) is type(model)
+                and loaded.info == model.info
+                and loaded.known_operations == model.known_operations
+            )
             for first, second in zip(model.predictions(data[0]), loaded.predictions(data[0]), strict=True):
                 if first is not None and second is not None:
                     np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-8)

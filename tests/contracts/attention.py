@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.errors import ConfigError
-from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.export.parts import ExportModule, OpenDim, Value
 from nas_core.export.program import check_onnx, trace, write_onnx
 from nas_core.layers.attention import AttentionKind
 from nas_core.layers.attention.kinds import ROLES, resolve_kind
@@ -227,7 +227,7 @@ class AttentionContract:
             for x in arguments
         ]
         open_dims = [OpenDim("past", 0, POSITIONS - 1)] if any("past" in x.shape for x in arguments) else []
-        part = Part(
+        part = ExportModule(
             "step",
             step,
             (Value("position", (), "token", POSITIONS), *new, *arguments),

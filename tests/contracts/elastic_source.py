@@ -80,7 +80,7 @@ class ElasticSourceContract:
         assert len({axis.name for axis in axes}) == len(axes) == len(orders)
         assert any("channels" in axis.name for axis in axes)
         moved = {name for name, tensor in net.state_dict().items() if not torch.equal(tensor, before[name])}
-        named = {part.name for axis in axes for part in axis.parts}
+        named = {dimension.name for axis in axes for dimension in axis.dims}
         assert moved <= named and all(len(before[name].unique()) == 1 for name in named - moved)
         assert trained.difference(net) <= 1e-5
 

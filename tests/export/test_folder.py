@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.export import ExportError, write_export
 from nas_core.export.folder import check_target
-from nas_core.export.parts import Exportable, OpenDim, Part, Value
+from nas_core.export.parts import Exportable, ExportModule, OpenDim, Value
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.locks import file_lock
@@ -47,7 +47,7 @@ class Deciding(Scaled):
 
 def model(module: nn.Module | None = None) -> Exportable:
     inputs, outputs = (Value("x", ("batch", 10)),), (Value("y", ("batch", 20)),)
-    part = Part("model", (module or Scaled()).eval(), inputs, outputs, (OpenDim("batch"),))
+    part = ExportModule("model", (module or Scaled()).eval(), inputs, outputs, (OpenDim("batch"),))
     return Exportable((part,), {"kind": "test"}, {"dict.txt": "one\n"})
 
 

@@ -15,7 +15,7 @@ from fairseq_ext.model import TranslationModel, resolve_linear_lengths
 from fairseq_ext.supernet_model import resolve_subnet
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, get_space
-from nas_core.space.mformer import ATTENTION_GENES, found_translation
+from nas_core.space.mformer import ATTENTION_GENES, published_translation
 from tests.fairseq_ext.running import DECODING, USER_DIR, assert_one_line, passed, run
 
 LINEAR = ["linear"] * 3
@@ -58,7 +58,7 @@ def test_a_found_network_is_static():
     args = Namespace(max_source_positions=32, max_target_positions=32)
     ARCH_CONFIG_REGISTRY["mformer_found_wmt14_en_de"](args)
     assert args.max_relative_length == 8
-    assert resolve_subnet(args, TranslationModel.resolve_space(args)) == found_translation("mformer")
+    assert resolve_subnet(args, TranslationModel.resolve_space(args)) == published_translation("mformer")
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def test_a_fit_corrects_the_prior(tmp_path: Path) -> None:
     assert after > before + 0.1 and after > kendall_tau(alone.predict(CELLS[30:]), odd[30:]) - 0.05
     values, deviation = fitted.predict_with_std(CELLS[30:])
     assert np.isfinite(values).all() and (deviation > 0).all()
-    assert list(fitted.predict_parts(CELLS[30:])) == ["described processes", "processes", "trees"]
+    assert list(fitted.predict_components(CELLS[30:])) == ["described processes", "processes", "trees"]
     fitted.save(tmp_path / "p.safetensors")
     assert np.array_equal(load_accuracy_model(tmp_path / "p.safetensors").predict(CELLS[30:]), values)
 

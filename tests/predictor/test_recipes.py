@@ -11,13 +11,13 @@ from tests.predictor.graphs import random_graphs
 
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     recipe = get_recipe("best")
-    assert recipe.adapted(100) == recipe
-    changed = recipe.changed(statistics=0.5).adapted(4236)
+    assert recipe.adapt(100) == recipe
+    changed = recipe.with_changes(statistics=0.5).adapt(4236)
     assert changed.statistics == 0.5 and changed.train.batch_size == 66
-    assert recipe.changed(batch_size=8, dim=64).adapted(6400).train.batch_size == 8
-    assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
+    assert recipe.with_changes(batch_size=8, dim=64).adapt(6400).train.batch_size == 8
+    assert recipe.adapt(100).train.batch_size == 16 and recipe.adapt(6400).train.batch_size == 100
     paper = get_recipe("paper")
-    assert paper.adapted(4236) == paper
+    assert paper.adapt(4236) == paper
 
 
 def test_data_decide_what_the_model_reads() -> None:
@@ -29,11 +29,11 @@ def test_data_decide_what_the_model_reads() -> None:
         == {}
     )
     assert required_settings(featured, get_recipe("paper")) == needed
-    changed = get_recipe("paper").changed(attributes=0, max_nodes=50)
+    changed = get_recipe("paper").with_changes(attributes=0, max_nodes=50)
     assert required_settings(featured, changed) == {"shapes": 4, "static": 4}
     needed = required_settings(bare, get_recipe("latency"))
     assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
-    assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
+    assert NNFormer(get_recipe("latency").with_changes(dim=16, **needed).model).embed.in_features == 41
 
 
 def test_readers_have_their_names() -> None:

@@ -74,9 +74,9 @@ def chains(count: int) -> tuple[Graphs, np.ndarray, np.ndarray]:
 
 def test_sums_are_learned_through_any_scale() -> None:
     _, counts, values = chains(200)
-    scale = TargetScale.fitted("normal", values[:80])
-    part, left_out = Additive.fit(counts[:80], scale.learn(values[:80]), scale)
-    assert np.allclose(scale.restore(part.predict(counts[80:])), values[80:], rtol=0.05, atol=0.5)
+    scale = TargetScale.fit("normal", values[:80])
+    part, left_out = Additive.fit(counts[:80], scale.transform(values[:80]), scale)
+    assert np.allclose(scale.inverse_transform(part.predict(counts[80:])), values[80:], rtol=0.05, atol=0.5)
     assert kendall_tau(left_out, values[:80]) > 0.95 and left_out.shape == (80,)
     repeated = Additive(**tensors_of(part))
     np.testing.assert_array_equal(repeated.predict(counts), part.predict(counts))
@@ -106,20 +106,20 @@ def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
 def test_a_mixture_has_an_additive_part_where_places_are_attributes() -> None:
     graphs, _, values = chains(160)
     fitted = NNFormerPredictor("statistics", processes=1, trees=1).fit(graphs[:80], values[:80])
-    parts = fitted.predict_parts(graphs[80:])
+    parts = fitted.predict_components(graphs[80:])
     assert list(parts) == ["processes", "trees", "additive"] and kendall_tau(parts["additive"], values[80:]) > 0.95
     assert kendall_tau(fitted.predict(graphs[80:]), values[80:]) > 0.9
 
 
 def test_parts_of_described_graphs() -> None:
     model = statistics(CELLS, GOOD, 4, 2)
-    assert model.parts == ("described processes", "processes", "trees")
+    assert model.components == ("described processes", "processes", "trees")
     rows = model.predict(CELLS)
     assert rows.shape == (3, 60) and all(np.corrcoef(row, GOOD)[0, 1] > 0.9 for row in rows)
     first, last = model.columns[0].numpy(), model.columns[-1].numpy()
     assert first.max() < len(FEATURES) <= last.max()
     bare = replace(CELLS, operations=None)
-    assert statistics(bare, GOOD, 2, 1).parts == ("processes", "trees")
+    assert statistics(bare, GOOD, 2, 1).components == ("processes", "trees")
 
 
 def test_predictions_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

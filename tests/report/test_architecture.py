@@ -5,11 +5,11 @@ from __future__ import annotations
 from nas_core.cli import main
 from nas_core.report.architecture import layers_table
 from nas_core.space import Architecture
-from nas_core.space.mformer import found_translation
+from nas_core.space.mformer import published_translation
 
 
 def test_the_table_has_a_row_for_each_layer_of_each_side():
-    lines = layers_table(found_translation("mformer")).text().splitlines()
+    lines = layers_table(published_translation("mformer")).text().splitlines()
     assert lines[0].split() == [
         "side", "layer", "ffn_dim", "self_attention", "self_heads", "encoder", "layers", "read", "cross_heads"
     ]  # fmt: skip
@@ -22,7 +22,7 @@ def test_the_table_has_a_row_for_each_layer_of_each_side():
 
 def test_the_command(tmp_path, capsys):
     file = tmp_path / "a.json"
-    found_translation("mformer").save(file)
+    published_translation("mformer").save(file)
     assert main(["report", "architecture", str(file)]) == 0
     assert "linear" in capsys.readouterr().out
     Architecture({"embed_dim": 3}).save(tmp_path / "flat.json")

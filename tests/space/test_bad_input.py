@@ -14,7 +14,7 @@ from nas_core.space import Architecture, Choice, SearchSpace, get_space, load_sp
 from nas_core.space.bert import encoder_layers
 from nas_core.space.hat import read_hat_yaml
 from nas_core.space.image import image_architecture, image_layers, token_grid
-from nas_core.space.mformer import found_translation
+from nas_core.space.mformer import published_translation
 from nas_core.space.stack import transformer_layers
 from tests.space.test_files import HAT_YAML
 from tests.space.tiny import tiny_space
@@ -38,7 +38,7 @@ def layers(**changes: Any) -> Architecture:
         (lambda: SPACE.choice("encoder.ffn"), UnknownChoiceError, "'encoder.ffn'"),
         (lambda: get_space("hat_smal"), UnknownChoiceError, "'hat_smal'"),
         (lambda: image_architecture("vanilla_linear"), UnknownChoiceError, "'vanilla_linear'"),
-        (lambda: found_translation("mformr"), UnknownChoiceError, "'mformr'"),
+        (lambda: published_translation("mformr"), UnknownChoiceError, "'mformr'"),
         (lambda: SearchSpace("bad", []), SpaceError, "no choices"),
         (lambda: SearchSpace("bad", [Choice.make("a", [1]), Choice.make("a", [2])]), SpaceError, "'a'"),
         (lambda: SearchSpace("bad", [Choice.make("a", [1], "depth", 2)]), SpaceError, "'depth'"),

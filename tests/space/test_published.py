@@ -17,7 +17,7 @@ from nas_core.space.image import (
     image_architecture,
     image_layers,
 )
-from nas_core.space.mformer import found_translation
+from nas_core.space.mformer import published_translation
 from nas_core.space.stack import TransformerLayer
 
 
@@ -106,13 +106,13 @@ def test_found_networks_have_the_sums_of_the_paper() -> None:
         ("cosformer", 20 * 1024, 48, 8192),
         ("transformer", 23 * 1024, 48, 11264),
     ):
-        result = space.validate(found_translation(name))
+        result = space.validate(published_translation(name))
         assert sum(result.numbers("encoder.ffn_dim")) == ffn
         assert sum(result.numbers("encoder.self_heads")) == heads
         assert sum(result.numbers("decoder.ffn_dim")) == decoder_ffn
-    kinds = found_translation("mformer")["encoder.self_attention"]
+    kinds = published_translation("mformer")["encoder.self_attention"]
     assert isinstance(kinds, tuple) and [i + 1 for i, kind in enumerate(kinds) if kind == "linear"] == [2, 4]
-    assert get_space("cosformer_wmt14_en_de").validate(found_translation("cosformer"))
+    assert get_space("cosformer_wmt14_en_de").validate(published_translation("cosformer"))
 
 
 def test_any_kinds_of_attention_have_codes_of_their_own_between_the_published_ones() -> None:

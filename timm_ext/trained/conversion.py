@@ -115,16 +115,16 @@ class TrainedViT:
     def _splits(self) -> tuple[ImageSet, ImageSet]:
         if not self.net.config.classes:
             raise ConfigError(
-                f"{self.source.where} has no classifier, so no loss can be computed; give --importance weight or none"
+                f"{self.source.label} has no classifier, so no loss can be computed; give --importance weight or none"
             )
         if not self.data:
             raise DataError(
-                f"calibration needs images; give the images that {self.source.where} was trained on as --data"
+                f"calibration needs images; give the images that {self.source.label} was trained on as --data"
             )
         splits = open_splits(self.data, None, 0, 0)
         if splits[0].source.classes != self.net.config.classes:
             raise DataError(
-                f"{self.data} has {splits[0].source.classes} classes, but {self.source.where} has"
+                f"{self.data} has {splits[0].source.classes} classes, but {self.source.label} has"
                 f" {self.net.config.classes}; give the images that the model was trained on"
             )
         return splits
@@ -179,7 +179,7 @@ class TrainedViT:
                 f"{self.data} has {len(images)} training images, fewer than --batch-size {batch_size}; give a smaller"
                 " batch size"
             )
-        config = TrainConfig(data=str(self.data), output="", init=self.source.where, batch_size=batch_size, workers=0)
+        config = TrainConfig(data=str(self.data), output="", init=self.source.label, batch_size=batch_size, workers=0)
         loader = make_loader(config, self.supernet, images, training=True, workers=Workers(self.device))
         seed_everything(seed, 0)
         while True:

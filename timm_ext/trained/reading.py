@@ -38,7 +38,7 @@ class Source:
     """Image preprocessing by timm's names (``mean``, ``std``, ..)."""
     data: str = ""
     """Path of the training images, if known."""
-    where: str = ""
+    label: str = ""
     """File or name of the model, for error messages."""
 
 
@@ -47,7 +47,7 @@ def source_of(model: nn.Module, name: str = "") -> Source:
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
     model = copy.deepcopy(model).eval()
-    return Source(model, name, _preprocessing_of(model), where=name)
+    return Source(model, name, _preprocessing_of(model), label=name)
 
 
 def _preprocessing_of(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -125,13 +125,13 @@ class ProcessesAndTrees:
         self.model: Any = None
 
     def fit(self, graphs: Graphs, targets: Array) -> ProcessesAndTrees:
-        self.features, self.scale = Graf(graphs, self.operations), TargetScale.fitted("normal", targets)
-        learned, values = self.scale.learn(targets), self.features(graphs)
+        self.features, self.scale = Graf(graphs, self.operations), TargetScale.fit("normal", targets)
+        learned, values = self.scale.transform(targets), self.features(graphs)
         description = Description(Vocabulary.of(graphs))
-        self.model = StatisticsModel.of_statistics(description, values, learned, MEMBERS, MEMBERS, self.seed)
+        self.model = StatisticsModel.fit_statistics(description, values, learned, MEMBERS, MEMBERS, self.seed)
         return self
 
     def predict(self, graphs: Graphs) -> Array:
         parts = [graphs[start : start + 50_000] for start in range(0, len(graphs), 50_000)]
-        rows = [self.model.predict_from(self.features(part)).mean(0) for part in parts]
-        return np.asarray(self.scale.restore(np.concatenate(rows)))
+        rows = [self.model.predict_statistics(self.features(part)).mean(0) for part in parts]
+        return np.asarray(self.scale.inverse_transform(np.concatenate(rows)))

@@ -50,4 +50,4 @@ def parts_of(predictor: Any, graphs: Graphs) -> Mapping[str, Array]:
     """Return predictions ``(G,)`` of each model of a weighted mean; empty for a single model."""
     if not isinstance(predictor, NNFormerPredictor) or predictor.statistics is None:
         return {}
-    return predictor.predict_parts(graphs)
+    return predictor.predict_components(graphs)

@@ -36,10 +36,10 @@ REVISION = 3
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
     """Return the recipe of an NN-Former method; None for others."""
     if method in ABLATIONS:
-        return get_recipe("paper").changed(**{**ABLATIONS[method], **dict(changes)})
+        return get_recipe("paper").with_changes(**{**ABLATIONS[method], **dict(changes)})
     if method in ALONE:
-        return get_recipe("best").changed(**{**ALONE[method], **dict(changes)})
-    return get_recipe(method).changed(**dict(changes)) if method in list_recipes() else None
+        return get_recipe("best").with_changes(**{**ALONE[method], **dict(changes)})
+    return get_recipe(method).with_changes(**dict(changes)) if method in list_recipes() else None
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
@@ -47,7 +47,7 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
     recipe = recipe_of(method, changes)
     if recipe is None:
         return None
-    settings = recipe.adapted(size).to_dict()
+    settings = recipe.adapt(size).to_dict()
     return settings_hash({**settings, "revision": REVISION} if recipe.statistics else settings)
 
 

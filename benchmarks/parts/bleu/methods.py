@@ -89,7 +89,7 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
             [networks[place] for place in trained], inherited[trained], task.bleu[trained]
         )
         if part is not None:
-            return calibration.predict_parts(networks, inherited)[part], None
+            return calibration.predict_components(networks, inherited)[part], None
         return calibration.predict_with_std(networks, inherited)
 
     return method

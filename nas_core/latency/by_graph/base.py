@@ -31,7 +31,7 @@ from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.predictor.mixture import calibration_factor
 
 MIN_NETWORKS = 10
-LEAST_MS = 1e-4
+MIN_MS = 1e-4
 
 Progress = Callable[[int, int, float], None]
 """Function called with the step, the number of steps and the loss."""
@@ -52,7 +52,7 @@ class GraphLatencyModel(LatencyModel):
     def __init__(self, **settings: Any) -> None:
         self.check_settings(settings)
         self.config = self.config_class(**settings)
-        self.known: frozenset[int] = frozenset()
+        self.known_operations: frozenset[int] = frozenset()
         self.relative_spread = 0.0
         """Standard deviation of measured / predicted latency."""
         self._warned: set[int | str] = set()
@@ -83,7 +83,7 @@ class GraphLatencyModel(LatencyModel):
         self.check(data.graphs)
         seed = checked_seed(seed)
         self.learn(data, seed, progress)
-        self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
+        self.known_operations = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
         self.info = {"networks": len(data), "families": families, "seed": seed, "ranges": ranges_of(data.graphs)}
         self._fit_std(data)
@@ -113,7 +113,7 @@ class GraphLatencyModel(LatencyModel):
         if len(data) < MIN_NETWORKS:
             raise DataError(f"got {len(data)} networks to adapt to, expected at least {MIN_NETWORKS}; measure more")
         self.check(data.graphs)
-        ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], LEAST_MS))
+        ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], MIN_MS))
         leave_one_out = (ratios.sum() - ratios) / (len(ratios) - 1)
         self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - leave_one_out)))
         self.info = {**self.info, "factor": float(np.exp(ratios.mean())), "machine": dict(machine)}
@@ -130,7 +130,7 @@ class GraphLatencyModel(LatencyModel):
 
     def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
         """Return the latency in ms ``(G,)`` and its standard deviation ``(G,)``."""
-        if not self.known:
+        if not self.known_operations:
             raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit, or load a fitted model")
         data = Graphs.of(graphs)
         if not len(data):
@@ -140,7 +140,7 @@ class GraphLatencyModel(LatencyModel):
         predicted, deviation = self.estimate(data)
         if factor := self.info.get("factor"):
             predicted, deviation = predicted * factor, None
-        predicted = np.maximum(predicted, LEAST_MS)
+        predicted = np.maximum(predicted, MIN_MS)
         relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"]))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
@@ -168,7 +168,7 @@ class GraphLatencyModel(LatencyModel):
 
     def _warn_unseen(self, graphs: Graphs) -> None:
         static_only = self.reads == ("static",)
-        operations = {} if static_only else unseen_operations(graphs, self.known)
+        operations = {} if static_only else unseen_operations(graphs, self.known_operations)
         if new := [name for op, name in operations.items() if op not in self._warned]:
             _log.warning(
                 "no training network has operations %s; predictions of networks with them are guesses", ", ".join(new)
@@ -185,7 +185,7 @@ class GraphLatencyModel(LatencyModel):
         return predicted
 
     def save(self, path: str | Path) -> None:
-        if not self.known:
+        if not self.known_operations:
             raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit before save")
         write_artifact(path, NETWORK_LATENCY, self.header(), self.tensors())
 
@@ -193,7 +193,7 @@ class GraphLatencyModel(LatencyModel):
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
         """Create a fitted model from the results of :meth:`header` and :meth:`tensors`."""
         model = cls(**header["settings"])
-        model.known = frozenset(int(op) for op in header["known"])
+        model.known_operations = frozenset(int(op) for op in header["known"])
         model.relative_spread, model.info = float(header["relative_spread"]), dict(header["info"])
         model.restore(header, tensors)
         return model
@@ -203,7 +203,7 @@ class GraphLatencyModel(LatencyModel):
         return {
             "model": self.name,
             "settings": asdict(self.config),
-            "known": sorted(self.known),
+            "known": sorted(self.known_operations),
             "relative_spread": self.relative_spread,
             "info": self.info,
         }

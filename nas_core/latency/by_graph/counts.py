@@ -14,7 +14,7 @@ from torch import Tensor
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import MIN_MS, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 
@@ -90,7 +90,7 @@ def fit_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
 
 def predict_ms(graphs: Graphs, prices: Floats) -> Floats:
     """Return latencies in ms ``(G,)`` for the result of :func:`fit_prices`."""
-    return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], LEAST_MS))
+    return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], MIN_MS))
 
 
 def _nnls(matrix: Floats, target: Floats) -> Floats:

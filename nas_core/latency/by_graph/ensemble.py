@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
-from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import MIN_MS, GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel
@@ -57,7 +57,7 @@ class EnsembleModel(GraphLatencyModel):
             member.on(str(self.device))
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        logs = np.log([np.maximum(member.estimate(graphs)[0], LEAST_MS) for member in self.members])
+        logs = np.log([np.maximum(member.estimate(graphs)[0], MIN_MS) for member in self.members])
         predicted = np.asarray(np.exp(logs.mean(0)))
         return predicted, predicted * logs.std(0, ddof=1)
 

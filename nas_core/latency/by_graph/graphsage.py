@@ -164,7 +164,7 @@ class GraphSageModel(GraphLatencyModel):
         self._net = net.eval()
 
     def move(self) -> None:
-        if self.known:
+        if self.known_operations:
             self._net.to(self.device)
 
     @torch.inference_mode()

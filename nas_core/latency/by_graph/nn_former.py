@@ -38,7 +38,7 @@ class NNFormerModel(GraphLatencyModel):
         self.check_settings(settings)
         super().__init__()
         self.settings = settings
-        self.recipe = get_recipe("network-latency").changed(**settings)
+        self.recipe = get_recipe("network-latency").with_changes(**settings)
         self._predictor = NNFormerPredictor(self.recipe, unseen="ignore")
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
+from nas_core.models.elastic import Axis, StackForm, TensorDim, stack_channels
 from nas_core.models.image.net import VisionNet
 
 # Tensors outside the layers, and their channel dimension.
@@ -18,8 +18,8 @@ class _ImageElastic(StackForm):
             return tuple(axes)
         state = dict(net.named_parameters())
         in_layers, read_by = stack_channels(net)
-        parts = [*(Part(name, dim) for name, dim in _CHANNELS.items() if name in state), *in_layers]
-        return Axis("channels", net.embed_dim, tuple(parts), 1, ("head.weight", *read_by)), *axes
+        dims = [*(TensorDim(name, dim) for name, dim in _CHANNELS.items() if name in state), *in_layers]
+        return Axis("channels", net.embed_dim, tuple(dims), 1, ("head.weight", *read_by)), *axes
 
 
 IMAGE_ELASTIC = _ImageElastic()

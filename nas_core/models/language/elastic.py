@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nas_core.layers.positions import StoredPositions
-from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
+from nas_core.models.elastic import Axis, StackForm, TensorDim, stack_channels
 from nas_core.models.language.net import LanguageNet
 
 
@@ -13,13 +13,13 @@ class _LanguageElastic(StackForm):
         if not isinstance(net.positions, StoredPositions):  # channels of sinusoids cannot be reordered
             return tuple(axes)
         in_layers, read_by = stack_channels(net)
-        parts = [Part("embedding.weight", 1), Part("positions.table", 1), *in_layers]
+        dims = [TensorDim("embedding.weight", 1), TensorDim("positions.table", 1), *in_layers]
         if net.norm is not None:
-            parts += [Part("norm.weight", 0), Part("norm.bias", 0)]
+            dims += [TensorDim("norm.weight", 0), TensorDim("norm.bias", 0)]
         if net.output is not None:
-            parts.append(Part("output.weight", 1))
+            dims.append(TensorDim("output.weight", 1))
         read_by.append("embedding.weight" if net.output is None else "output.weight")
-        return *axes, Axis("channels", net.embedding.weight.shape[1], tuple(parts), 1, tuple(read_by))
+        return *axes, Axis("channels", net.embedding.weight.shape[1], tuple(dims), 1, tuple(read_by))
 
 
 LANGUAGE_ELASTIC = _LanguageElastic()

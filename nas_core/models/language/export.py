@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.export.parts import ExportModule, OpenDim, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.language.net import LanguageNet, length_limit
@@ -58,7 +58,7 @@ class DecoderStep(StepTables):
         return (F.log_softmax(F.linear(features, subnet.output), -1), *flat(cache.past))
 
 
-def language_parts(net: LanguageNet, architecture: Architecture, max_length: int) -> tuple[Part, Part]:
+def language_parts(net: LanguageNet, architecture: Architecture, max_length: int) -> tuple[ExportModule, ExportModule]:
     """Return a subnet as the parts ``prompt`` and ``decoder_step`` of an export.
 
     Args:
@@ -76,14 +76,14 @@ def language_parts(net: LanguageNet, architecture: Architecture, max_length: int
     scores = Value("log_probs", ("batch", vocab))
     lengths = [OpenDim("past", 0, max_length - 1)] if any("past" in value.shape for value in past) else []
     return (
-        Part(
+        ExportModule(
             "prompt",
             Prompt(static, architecture),
             (Value("tokens", ("batch", "length"), "token", vocab),),
             (scores, *prompt_states),
             (OpenDim("batch"), OpenDim("length", 1, max_length)),
         ),
-        Part(
+        ExportModule(
             "decoder_step",
             DecoderStep(static, architecture, max_length),
             (Value("token", ("batch",), "token", vocab), Value("position", (), "token", max_length), *past),
@@ -93,11 +93,11 @@ def language_parts(net: LanguageNet, architecture: Architecture, max_length: int
     )
 
 
-def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
+def part_inputs(part: ExportModule, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
     return tuple(value.example({"batch": batch, "length": length, "past": length}, stream) for value in part.inputs)
 
 
-def language_info(prompt: Part, step: Part) -> dict[str, Any]:
+def language_info(prompt: ExportModule, step: ExportModule) -> dict[str, Any]:
     (max_length,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",

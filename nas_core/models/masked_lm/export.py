@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.export.parts import ExportModule, OpenDim, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.masked_lm.net import MaskedLMNet, length_limit
 from nas_core.models.static import SubnetModule
@@ -36,7 +36,7 @@ def static_net(net: MaskedLMNet, architecture: Architecture, max_length: int | N
     return static
 
 
-def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, max_length: int) -> Part:
+def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, max_length: int) -> ExportModule:
     """Return a subnet as the part ``encoder`` of an export.
 
     Args:
@@ -53,4 +53,4 @@ def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None,
     else:
         logits = Value("logits", ("batch", module.net.classification_heads[head].classes))
     outputs = (Value("features", ("batch", "length", channels)), logits)
-    return Part("encoder", module, (tokens,), outputs, (OpenDim("batch"), OpenDim("length", 1, max_length)))
+    return ExportModule("encoder", module, (tokens,), outputs, (OpenDim("batch"), OpenDim("length", 1, max_length)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from nas_core.layers.positions import StoredPositions
-from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
+from nas_core.models.elastic import Axis, TensorDim, channel_dims, layer_axes
 from nas_core.models.translation.net import Subnet, TranslationNet
 from nas_core.space import Architecture
 
@@ -55,30 +55,30 @@ def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
 
 
 def _channels(net: TranslationNet) -> list[Axis]:
-    parts: dict[str, list[Part]] = {"encoder": [], "decoder": []}
+    dims: dict[str, list[TensorDim]] = {"encoder": [], "decoder": []}
     read_by: dict[str, list[str]] = {"encoder": [], "decoder": []}
     for name, layer in _layers(net):
         side, prefix = name.split(".")[0], f"{name.replace('.', '_layers.')}."
-        in_layer, readers = channel_parts(prefix, layer)
-        parts[side] += in_layer
+        in_layer, readers = channel_dims(prefix, layer)
+        dims[side] += in_layer
         read_by[side] += readers
         memory = [f"{prefix}{n}" for n, _ in layer.named_parameters() if n.endswith(".kv_proj.weight")]
-        parts["encoder"] += [Part(weight, 1) for weight in memory]
+        dims["encoder"] += [TensorDim(weight, 1) for weight in memory]
         read_by["encoder"] += memory
     for side, vocabulary in (("encoder", "source"), ("decoder", "target")):
         if getattr(net, f"{side}_norm") is not None:
-            parts[side] += [Part(f"{side}_norm.{kind}", 0) for kind in ("weight", "bias")]
-        parts[side].append(Part(f"{vocabulary}_positions.table", 1))
+            dims[side] += [TensorDim(f"{side}_norm.{kind}", 0) for kind in ("weight", "bias")]
+        dims[side].append(TensorDim(f"{vocabulary}_positions.table", 1))
     widths = {"encoder": net.source_positions.table.shape[1], "decoder": net.target_positions.table.shape[1]}
     config = net.config
     if config.share_all_embeddings:
         if widths["encoder"] != widths["decoder"]:
             return []  # the narrower side reads a prefix of the table, whose order is fixed
-        parts_of_both = (*parts["encoder"], *parts["decoder"], Part("embedding.weight", 1))
+        dims_of_both = (*dims["encoder"], *dims["decoder"], TensorDim("embedding.weight", 1))
         readers = [*read_by["encoder"], *read_by["decoder"], "embedding.weight"]
-        return [Axis("channels", widths["encoder"], parts_of_both, 1, tuple(readers))]
+        return [Axis("channels", widths["encoder"], dims_of_both, 1, tuple(readers))]
     output = "target_embedding.weight" if config.share_decoder_embeddings else "output.weight"
-    parts["encoder"].append(Part("source_embedding.weight", 1))
-    parts["decoder"] += [Part(name, 1) for name in dict.fromkeys(("target_embedding.weight", output))]
+    dims["encoder"].append(TensorDim("source_embedding.weight", 1))
+    dims["decoder"] += [TensorDim(name, 1) for name in dict.fromkeys(("target_embedding.weight", output))]
     read_by["decoder"].append(output)
-    return [Axis(f"{side}.channels", widths[side], tuple(parts[side]), 1, tuple(read_by[side])) for side in parts]
+    return [Axis(f"{side}.channels", widths[side], tuple(dims[side]), 1, tuple(read_by[side])) for side in dims]

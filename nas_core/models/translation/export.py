@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.export.parts import OpenDim, Part, Value
+from nas_core.export.parts import ExportModule, OpenDim, Value
 from nas_core.layers.positions import SinusoidalPositions
 from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.static import SubnetModule
@@ -83,7 +83,7 @@ def _source(reads: int) -> str:
 
 def translation_parts(
     net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
-) -> tuple[Part, Part]:
+) -> tuple[ExportModule, ExportModule]:
     """Return a subnet as the parts ``encoder`` and ``decoder_step`` of an export.
 
     Sentences have at most ``source_limit`` and ``target_limit`` tokens, or fewer if attention has a maximum length.
@@ -109,8 +109,8 @@ def translation_parts(
     lengths += [OpenDim("past", 0, target_limit - 1)] if "past" in used_dims else []
     encoder_dims = (OpenDim("batch"), OpenDim("source", 1, source_limit))
     return (
-        Part("encoder", Encoder(static, architecture), (tokens,), tuple(memory), encoder_dims),
-        Part(
+        ExportModule("encoder", Encoder(static, architecture), (tokens,), tuple(memory), encoder_dims),
+        ExportModule(
             "decoder_step",
             DecoderStep(static, architecture),
             (token, Value("position", (), "token", target_limit), *memory, *past),
@@ -120,13 +120,13 @@ def translation_parts(
     )
 
 
-def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
+def part_inputs(part: ExportModule, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
     sizes |= {"batch": batch, "past": past}
     return tuple(value.example(sizes, stream) for value in part.inputs)
 
 
-def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
+def translation_info(encoder: ExportModule, step: ExportModule) -> dict[str, Any]:
     (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
     return {
         "kind": "translation",

@@ -69,7 +69,7 @@ class StatisticsModel:
     ) -> tuple[StatisticsModel, Array]:
         """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions ``(K, G)``.
 
-        The K rows are those of :attr:`parts`, such as ``trees``.
+        The K rows are those of :attr:`components`, such as ``trees``.
 
         Args:
             processes: number of Gaussian processes.
@@ -80,16 +80,16 @@ class StatisticsModel:
         """
         description = Description.of(graphs, prior)
         statistics = description.describe(graphs)
-        model = cls.of_statistics(description, statistics, targets, processes, trees, seed)
-        unseen = np.full((len(model.parts), len(targets)), targets.mean())
+        model = cls.fit_statistics(description, statistics, targets, processes, trees, seed)
+        unseen = np.full((len(model.components), len(targets)), targets.mean())
         folds = np.unique(fold)
         for step, held_out in enumerate(folds.tolist(), 1):
             in_fold, fold_members = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
             with suppress(DataError):  # few graphs: those of the other folds may be equal
-                fold_model = cls.of_statistics(
+                fold_model = cls.fit_statistics(
                     description, statistics[in_fold], targets[in_fold], *fold_members, seed + 101 * (held_out + 1)
                 )
-                unseen[:, ~in_fold] = fold_model.predict_from(statistics[~in_fold])
+                unseen[:, ~in_fold] = fold_model.predict_statistics(statistics[~in_fold])
             if progress is not None:
                 error = np.mean((unseen.mean(0) - targets) ** 2) / (targets.var() or 1.0)
                 progress(step, len(folds), float(error))
@@ -100,7 +100,7 @@ class StatisticsModel:
         return replace(model, additive=additive), np.concatenate([unseen, leave_one_out[None]])
 
     @classmethod
-    def of_statistics(
+    def fit_statistics(
         cls, description: Description, statistics: Array, targets: Array, processes: int, trees: int, seed: int
     ) -> StatisticsModel:
         """Fit Gaussian processes and trees to statistics ``(G, F)``."""
@@ -126,7 +126,7 @@ class StatisticsModel:
         return cls(fitted, columns, boosted, description, mean, deviation * unit, slope / unit)
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def components(self) -> tuple[str, ...]:
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
         fitted = {"trees": bool(self.trees), "additive": self.additive is not None}
         groups = (names[group] for group in sorted({*self._groups}))
@@ -137,11 +137,11 @@ class StatisticsModel:
         return [_group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
     def predict(self, graphs: Graphs) -> Array:
-        """Return predicted scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
+        """Return predicted scaled targets ``(K, B)``, one row for each of :attr:`components`."""
         chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
-        return np.concatenate([self.predict_from(self.description.describe(chunk)) for chunk in chunks], 1)
+        return np.concatenate([self.predict_statistics(self.description.describe(chunk)) for chunk in chunks], 1)
 
-    def predict_from(self, statistics: Array) -> Array:
+    def predict_statistics(self, statistics: Array) -> Array:
         smooth = [row for sums in self._kernel_sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:

@@ -310,7 +310,7 @@ class Additive:
         Args:
             first: if above 0, also fit regressions to only the first ``first`` columns and to only the others.
         """
-        targets = scale.restore(learned)
+        targets = scale.inverse_transform(learned)
         positive = bool(targets.min() > 0)
         minimum = MIN_FRACTION * float(targets.min()) if positive else -np.inf
         units = targets if positive else np.ones(len(targets))
@@ -326,12 +326,14 @@ class Additive:
         )
         constant, bound = (torch.tensor(float(value), dtype=torch.float64) for value in (offset, minimum))
         points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
-        return cls(torch.from_numpy(weights), constant, bound, points), scale.learn(np.maximum(leave_one_out, minimum))
+        return cls(torch.from_numpy(weights), constant, bound, points), scale.transform(
+            np.maximum(leave_one_out, minimum)
+        )
 
     def predict(self, counts: Array) -> Array:
         """Return predicted scaled targets ``(B,)`` from counts ``(B, F)``."""
         values = np.maximum(counts @ self.weights.numpy() + float(self.offset), float(self.least))
-        return TargetScale.from_json(self.points.tolist()).learn(values)
+        return TargetScale.from_json(self.points.tolist()).transform(values)
 
 
 def _columns(count: int, first: int) -> list[slice]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.search.calibration.parts import MIN_NETWORKS, PARTS, Learned
+from nas_core.search.calibration.components import COMPONENTS, MIN_NETWORKS, Learned
 from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
 from nas_core.space import Architecture, SearchSpace
@@ -135,7 +135,7 @@ class Calibration:
     @property
     def shares(self) -> dict[str, float]:
         """Linear model (``inherited``, ``sizes``, ``both``) -> weight in the estimate."""
-        return dict(zip(PARTS, self._fitted().mixture.shares, strict=True))
+        return dict(zip(COMPONENTS, self._fitted().mixture.shares, strict=True))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
         """Return estimates ``(B,)`` of the metric after training from scratch.
@@ -155,11 +155,11 @@ class Calibration:
         mean, std = self._fitted().estimate(columns, self.sizes_of(architectures))
         return self._sign * mean, std
 
-    def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
+    def predict_components(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
         """Return linear model (``inherited``, ``sizes``, ``both``) -> estimates ``(B,)``."""
         columns = self._oriented(_columns(inherited))
-        rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
-        return dict(zip(PARTS, self._sign * rows, strict=True))
+        rows = self._fitted().components.predict(columns, self.sizes_of(architectures))
+        return dict(zip(COMPONENTS, self._sign * rows, strict=True))
 
     def _fitted(self) -> Learned:
         if self.learned is None:
@@ -186,7 +186,7 @@ class Calibration:
             learned = Learned.of(columns[others], sizes[others], targets[others])
             mean[index], std[index] = (values[0] for values in learned.estimate(columns[[index]], sizes[[index]]))
         errors = np.abs(mean - targets)
-        inherited = self.learned.parts.inherited.columns(columns)[0][:, 0]
+        inherited = self.learned.components.inherited.columns(columns)[0][:, 0]
         return Quality(
             float(kendall_tau(mean, targets)), float(errors.mean()), float(kendall_tau(inherited, targets)),
             float((errors <= std).mean()), float((errors <= 2 * std).mean()),

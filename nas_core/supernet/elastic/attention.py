@@ -59,9 +59,9 @@ class FitErrors(NamedTuple):
     kind: str
     before: float
     """Error with the trained projections."""
-    solved: float
+    closed_form: float
     """Error after the closed form."""
-    after: float
+    final: float
     """Error after the gradient updates."""
 
 
@@ -137,10 +137,10 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
     _keep_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
     if weights.kind.reads_positive_parts:
         _keep_if_better(weights, held_out, _mean_error(weights, held_out), rotate_and_solve)
-    solved_error = _mean_error(weights, held_out)
+    closed_form_error = _mean_error(weights, held_out)
     if config.steps:
-        _keep_if_better(weights, held_out, solved_error, lambda: _train(weights, fitted, config))
-    return before, solved_error, _mean_error(weights, held_out)
+        _keep_if_better(weights, held_out, closed_form_error, lambda: _train(weights, fitted, config))
+    return before, closed_form_error, _mean_error(weights, held_out)
 
 
 def _mean_error(weights: AttentionWeights, recorded: Sequence[Recorded]) -> float:

@@ -78,7 +78,7 @@ def _axis_scores(axis: Axis, sums: dict[str, Tensor]) -> Tensor:
 
 def _weight_norms(axis: Axis, state: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
-    for dimension in axis.parts:
+    for dimension in axis.dims:
         if not state[dimension.name].is_floating_point():  # numbers of the channels
             continue
         tensor = state[dimension.name].detach().float().cpu()

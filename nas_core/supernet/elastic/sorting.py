@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nas_core.models.elastic import Axis, Part
+from nas_core.models.elastic import Axis, TensorDim
 
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -27,7 +27,7 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
                 continue
             order = torch.argsort(scores[axis.name], descending=True, stable=True).cpu()
             orders[axis.name] = order
-            for dimension in axis.parts:
+            for dimension in axis.dims:
                 tensor = state[dimension.name]
                 tensor.copy_(
                     tensor.index_select(dimension.dim, sort_indices(axis, dimension, tensor, order).to(tensor.device))
@@ -35,7 +35,7 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
     return orders
 
 
-def sort_indices(axis: Axis, dimension: Part, tensor: Tensor, order: Tensor) -> Tensor:
+def sort_indices(axis: Axis, dimension: TensorDim, tensor: Tensor, order: Tensor) -> Tensor:
     """Return indices that sort ``dimension`` of ``tensor`` by the order ``(size,)`` of axis entries."""
     length = tensor.shape[dimension.dim] // dimension.blocks
     unit = length // axis.size

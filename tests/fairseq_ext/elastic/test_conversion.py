@@ -178,7 +178,7 @@ def test_other_attention_of_a_language_model_is_fitted(own_model: OwnModel, text
     assert trained.space.cardinality() == 4, "nothing but the kinds of two layers"
     done = convert(trained, tmp_path / "supernet.pt", calibration_batches=5, fit_steps=20)
     assert len(done.fitted) == 2
-    assert all(fitted.after < fitted.solved <= 0.9 * fitted.before for fitted in done.fitted), done.fitted
+    assert all(fitted.final < fitted.closed_form <= 0.9 * fitted.before for fitted in done.fitted), done.fitted
     supernet, largest = open_supernet(tmp_path / "supernet.pt"), trained.space.largest()
     losses = [supernet.evaluate(Architecture({**largest, "attention": (kind, kind)}))["loss"] for kind in kinds]
     assert len(set(losses)) == 2

@@ -57,7 +57,7 @@ class TestEnsemble(NetworkModelContract):
 
 def test_prices_generalise_to_an_unseen_family() -> None:
     train, test = toy_networks(60).out_of_domain("mixed")
-    recipe = get_recipe("network-latency").changed(**BARELY)
+    recipe = get_recipe("network-latency").with_changes(**BARELY)
     alone = NNFormerPredictor(recipe, unseen="ignore").fit(train.graphs, train.latency_ms)
     priced = NNFormerModel(**BARELY).fit(train)
     assert mape(priced.predict(test.graphs), test.latency_ms) < 10
@@ -68,7 +68,7 @@ def test_a_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
     data, path = toy_networks(20), tmp_path / "m.safetensors"
     model = NNFormerModel(**BARELY, members=2).fit(data)
     counts = CountsModel().fit(data).predict(data.graphs)
-    recipe = get_recipe("network-latency").changed(**BARELY, members=2)
+    recipe = get_recipe("network-latency").with_changes(**BARELY, members=2)
     inner = NNFormerPredictor(recipe, seed=0, unseen="ignore").fit(data.graphs, data.latency_ms / counts)
     ratio, deviation = inner.predict_with_std(data.graphs)
     predicted, std = model.predict_with_std(data.graphs)

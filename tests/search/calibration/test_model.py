@@ -33,7 +33,7 @@ def test_it_is_about_as_good_as_the_best_of_its_parts() -> None:
     for seed in range(8):
         calibration = fitted(8, seed)
         mixed.append(error(calibration.predict(OTHERS, LOSSES)))
-        alone.append([error(part) for part in calibration.predict_parts(OTHERS, LOSSES).values()])
+        alone.append([error(part) for part in calibration.predict_components(OTHERS, LOSSES).values()])
         assert sum(calibration.shares.values()) == pytest.approx(1)
     assert np.mean(mixed) < 1.05 * np.mean(alone, 0).min()
     assert kendall_tau(fitted(8).predict(OTHERS, LOSSES), TRUE) > kendall_tau(-LOSSES, TRUE)

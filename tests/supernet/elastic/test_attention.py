@@ -66,8 +66,8 @@ def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(
     results = {(each.gene, each.layer, each.kind): each for each in whole[1]}
     assert set(results) == {(gene, layer, "linear") for gene in (ENCODER, DECODER, CROSS) for layer in range(2)}
     for errors in results.values():
-        assert errors.solved < 0.7 * errors.before, errors
-        assert errors.after < 0.5 * errors.before, errors
+        assert errors.closed_form < 0.7 * errors.before, errors
+        assert errors.final < 0.5 * errors.before, errors
 
 
 @pytest.mark.parametrize(("gene", "place"), [
@@ -132,7 +132,7 @@ def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorte
     host = TrainedReversing()
     done = convert(host, tmp_path / "out", importance_by="activation", calibration_batches=3, fit_steps=5)
     assert done.difference <= 1e-5 and len(done.fitted) == 6
-    assert all(each.after < each.before for each in done.fitted)
+    assert all(each.final < each.before for each in done.fitted)
     assert done.sorted_axes == 6, "one order for all kinds of an attention"
 
 

@@ -20,5 +20,5 @@ def test_fitting_on_a_device_comes_as_near_as_on_the_cpu(device: str) -> None:
     for on_cpu, on_device in zip(*results, strict=True):
         assert on_cpu[:3] == on_device[:3]
         assert abs(on_cpu.before - on_device.before) <= 1e-3 * on_cpu.before + 1e-6
-        assert on_device.after <= on_device.solved <= on_device.before
-        assert abs(on_cpu.after - on_device.after) <= 0.1 * on_cpu.after + 1e-6
+        assert on_device.final <= on_device.closed_form <= on_device.before
+        assert abs(on_cpu.final - on_device.final) <= 0.1 * on_cpu.final + 1e-6

@@ -11,7 +11,7 @@ from nas_core.predictor.mixture import Mixture
 from nas_core.predictor.targets import DEVIATION, TargetScale
 
 Array = NDArray[np.float64]
-PARTS = ("inherited", "sizes", "both")
+COMPONENTS = ("inherited", "sizes", "both")
 """Line through the supernet's metric, ridge regression on sizes, ridge regression on both."""
 PENALTIES = np.logspace(-1.5, 1, 11)
 """Ridge penalties, relative to the mean square of a network's features (about 1)."""
@@ -95,15 +95,15 @@ def _usable(deviation: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The linear models of :data:`PARTS`, fitted to the same networks."""
+class Components:
+    """The linear models of :data:`COMPONENTS`, fitted to the same networks."""
 
     inherited: Inherited
     lines: tuple[Line, Line, Line]
-    """Linear functions in the order of :data:`PARTS`"""
+    """Linear functions in the order of :data:`COMPONENTS`"""
 
     @classmethod
-    def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
+    def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Components:
         """Fit supernet metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger is better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
@@ -111,20 +111,20 @@ class Parts:
         return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(features, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
-        """Return the estimates ``(3, B)`` in the order of :data:`PARTS`."""
+        """Return the estimates ``(3, B)`` in the order of :data:`COMPONENTS`."""
         mean, single = self.inherited.columns(inherited)
         columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
         return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
 
     @staticmethod
     def leave_one_out(inherited: Array, sizes: Array, targets: Array) -> Array:
-        """Return leave-one-out estimates ``(3, n)`` in the order of :data:`PARTS`."""
+        """Return leave-one-out estimates ``(3, n)`` in the order of :data:`COMPONENTS`."""
         indices = np.arange(len(targets))
-        estimates = np.empty((len(PARTS), len(targets)))
+        estimates = np.empty((len(COMPONENTS), len(targets)))
         for index in indices:
             others = indices != index
-            parts = Parts.fit(inherited[others], sizes[others], targets[others])
-            estimates[:, index] = parts.predict(inherited[[index]], sizes[[index]])[:, 0]
+            components = Components.fit(inherited[others], sizes[others], targets[others])
+            estimates[:, index] = components.predict(inherited[[index]], sizes[[index]])[:, 0]
         return estimates
 
 
@@ -132,25 +132,25 @@ class Parts:
 class Learned:
     """Fitted linear models of a calibration, and their weights in the estimate."""
 
-    parts: Parts
+    components: Components
     mixture: Mixture
     scale: TargetScale
     """Standardisation of the targets; larger is better"""
 
     @classmethod
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
-        """Fit to trained networks, see :meth:`Parts.fit`."""
-        scale = TargetScale.fitted("mean", targets)
-        held_out = scale.learn(Parts.leave_one_out(inherited, sizes, targets))
-        learned = scale.learn(targets)
+        """Fit to trained networks, see :meth:`Components.fit`."""
+        scale = TargetScale.fit("mean", targets)
+        held_out = scale.transform(Components.leave_one_out(inherited, sizes, targets))
+        learned = scale.transform(targets)
         squares = ((held_out - learned) ** 2).sum(1)
         inverse = 1 / np.maximum(squares + MIN_NETWORKS * squares.mean() / len(targets), 1e-12)
         mixture = Mixture.fit(held_out, learned, targets, scale, (inverse / inverse.sum()).tolist())
         errors = learned - mixture.shares @ held_out
         square = (errors @ errors + MIN_NETWORKS * EXPECTED**2) / (len(targets) + MIN_NETWORKS)
         mixture = replace(mixture, noise=float(np.sqrt(square)), disagreement=1.0, factor=1.0)
-        return cls(Parts.fit(inherited, sizes, targets), mixture, scale)
+        return cls(Components.fit(inherited, sizes, targets), mixture, scale)
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
         """Return estimates ``(B,)`` and standard deviations ``(B,)``."""
-        return self.mixture.combine(self.scale.learn(self.parts.predict(inherited, sizes)), self.scale)
+        return self.mixture.combine(self.scale.transform(self.components.predict(inherited, sizes)), self.scale)
