@@ -87,7 +87,7 @@ def test_products_equal_torchs(dtype: torch.dtype, rows: int) -> None:
     product, limit = Product(weight, dtype), 1e-5 if dtype == torch.float32 else 0.1
     x, other = torch.randn(rows, 40).to(dtype), torch.randn(rows, 24).to(dtype)
     plain = x.float() @ weight.to(dtype).float().T
-    outputs = [(product(x), plain), (product(x, relu=True), plain.relu()), (product.added(x, other), plain + other)]
+    outputs = [(product(x), plain), (product(x, relu=True), plain.relu()), (product.add(x, other), plain + other)]
     for output, expected in outputs:
         torch.testing.assert_close(output, expected.to(dtype), atol=limit, rtol=limit)
 

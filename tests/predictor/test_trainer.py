@@ -141,7 +141,7 @@ def test_a_batch_in_parts_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None
     for positions in (10**6, 12):
         monkeypatch.setattr(module, "CHUNK_POSITIONS", positions)
         trainer = trainer_of(dropout=0.0, batch_size=64, rank_weight=0.0)
-        assert trainer.buckets[0].parts(4) == (1 if positions > 12 else 2)
+        assert trainer.buckets[0].chunk_count(4) == (1 if positions > 12 else 2)
         losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]
         updates.append((losses, [x.detach().clone() for x in trainer.model.parameters()]))
     (full, expected), (parts, weights) = updates
