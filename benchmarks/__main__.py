@@ -22,8 +22,8 @@ def modules() -> dict[str, str]:
 def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     benchmarks = modules()
-    count = next((place for place, argument in enumerate(arguments) if argument not in benchmarks), len(arguments))
-    options = [] if count == 0 else [option for option in arguments[count:] if option != "--"]
+    name_count = next((index for index, argument in enumerate(arguments) if argument not in benchmarks), len(arguments))
+    options = [] if name_count == 0 else [option for option in arguments[name_count:] if option != "--"]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(benchmarks)}; default: all")
     names = parser.parse_args(arguments[: len(arguments) - len(options)]).names or list(benchmarks)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.__main__ import modules
 from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201
-from tools.plain_machine import device_lines, no_device
+from tools.plain_machine import device_lines, device_problem
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 590
@@ -35,7 +35,7 @@ class Run:
     files: tuple[Path, ...] = ()
     """Required files with published tables."""
 
-    def lacks(self) -> str | None:
+    def missing_requirements(self) -> str | None:
         """Return what is missing; None if nothing is."""
         missing = [f"no module {name}" for name in self.modules if find_spec(name) is None]
         missing += [
@@ -86,28 +86,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in options.names if name not in RUNS]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(RUNS)}")
-    if reason := no_device(options.device):
-        print(reason, file=sys.stderr)
+    if problem := device_problem(options.device):
+        print(problem, file=sys.stderr)
         return 2
     print("\n".join(device_lines(options.device)), flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    ended = {name: _ended(name, RUNS[name], options) for name in options.names or RUNS}
-    print("\n".join(f"{name}: {how}" for name, how in ended.items()))
-    return int(any(not how.startswith(("done", "skipped")) for how in ended.values()))
+    outcomes = {name: _run_benchmark(name, RUNS[name], options) for name in options.names or RUNS}
+    print("\n".join(f"{name}: {outcome}" for name, outcome in outcomes.items()))
+    return int(any(not outcome.startswith(("done", "skipped")) for outcome in outcomes.values()))
 
 
-def _ended(name: str, run: Run, options: argparse.Namespace) -> str:
-    if lacks := run.lacks():
-        return f"skipped, {lacks}"
+def _run_benchmark(name: str, run: Run, options: argparse.Namespace) -> str:
+    if missing := run.missing_requirements():
+        return f"skipped, {missing}"
     print(f"== {name}", flush=True)
     command = [sys.executable, "-m", modules()[name], "--device", options.device]
     command += ["--out", str(options.out / f"{name}.json"), *(run.small if options.small else run.options)]
-    begin = time.perf_counter()
+    start = time.perf_counter()
     try:
-        code = subprocess.run(command, cwd=ROOT, timeout=options.limit_s, check=False).returncode
+        exit_code = subprocess.run(command, cwd=ROOT, timeout=options.limit_s, check=False).returncode
     except subprocess.TimeoutExpired:
         return f"stopped after {options.limit_s:.0f} s; the same command goes on where it was"
-    return f"done in {time.perf_counter() - begin:.0f} s" if code == 0 else f"failed with exit code {code}"
+    return f"done in {time.perf_counter() - start:.0f} s" if exit_code == 0 else f"failed with exit code {exit_code}"
 
 
 if __name__ == "__main__":

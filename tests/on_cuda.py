@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.plain_machine import device_lines, missing, no_device
+from tools.plain_machine import device_lines, device_problem, missing_modules
 
 __all__ = ["Outcomes", "main"]
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help=f"result; default on cuda: {RESULT.relative_to(ROOT)}, else none")
     parser.add_argument("paths", nargs="*", type=Path, help="files or folders; default: all tests of devices")
     options = parser.parse_args(argv)
-    reason = no_device(options.device)
+    reason = device_problem(options.device)
     if reason is None and importlib.util.find_spec("pytest") is None:
         reason = f"{sys.executable} has no pytest; install it"
     if reason is not None:
@@ -114,7 +114,7 @@ def _write(out: Path, device: str, outcomes: Outcomes, seconds: float, argv: Seq
     content = {
         "machine": describe_machine(device, 1),
         "python": sys.version.split()[0],
-        "missing": missing(),
+        "missing": missing_modules(),
         "seconds": round(seconds, 1),
         **outcomes.to_dict(),
     }

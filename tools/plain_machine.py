@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Mapping
 
-ADDS: Mapping[str, str] = {
+OPTIONAL_MODULES: Mapping[str, str] = {
     "timm": "image models and their training",
     "torchvision": "image models and their training",
     "onnxruntime": "exported networks and their latency",
@@ -22,12 +22,12 @@ ADDS: Mapping[str, str] = {
 """Modules -> use."""
 
 
-def missing() -> dict[str, str]:
+def missing_modules() -> dict[str, str]:
     """Return the missing modules of :data:`ADDS` and their use."""
-    return {name: what for name, what in ADDS.items() if importlib.util.find_spec(name) is None}
+    return {name: use for name, use in OPTIONAL_MODULES.items() if importlib.util.find_spec(name) is None}
 
 
-def no_device(device: str) -> str | None:
+def device_problem(device: str) -> str | None:
     """Return why a device cannot be used and what to do, or None."""
     advice = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
     if sys.version_info < (3, 11):  # noqa: UP036  it may be any python3
@@ -60,4 +60,4 @@ def device_lines(device: str) -> list[str]:
     count = torch.cuda.device_count() if cuda else 0
     lines = [f"Python {platform.python_version()}, torch {torch.__version__}"]
     lines += [f"cuda:{index} {torch.cuda.get_device_name(index)}" for index in range(count)]
-    return [*lines, *(f"missing: {name} ({what})" for name, what in missing().items())]
+    return [*lines, *(f"missing: {name} ({use})" for name, use in missing_modules().items())]

@@ -20,7 +20,7 @@ from nas_core.space import Architecture, get_space
 RESULT = Path(__file__).parents[1] / "results" / "attention_quality.json"
 SPACE = "mformer_translation_small"
 SOFTMAX, LINEAR = ["softmax"] * 3, ["linear"] * 3
-PLACES = {
+LAYOUTS = {
     "softmax everywhere": (SOFTMAX, SOFTMAX, SOFTMAX),
     "linear in the encoder": (LINEAR, SOFTMAX, SOFTMAX),
     "linear in the decoder": (SOFTMAX, LINEAR, SOFTMAX),
@@ -32,45 +32,45 @@ MAIN = ("softmax everywhere", "linear in the encoder")
 """Networks trained with every seed."""
 
 
-def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture:
+def architecture(layout: tuple[list[str], list[str], list[str]]) -> Architecture:
     genes = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
-    return Architecture({**get_space(SPACE).largest().to_dict(), **dict(zip(genes, places, strict=True))})
+    return Architecture({**get_space(SPACE).largest().to_dict(), **dict(zip(genes, layout, strict=True))})
 
 
-class Measured:
+class Evaluation:
     """BLEU by network and seed, written after each training."""
 
     def __init__(self, job: Job, out: Path, command: str) -> None:
         self.job, self.out, self.command = job, out, command
-        self.inherited: dict[str, list[float]] = {title: [] for title in PLACES}
-        self.standalone: dict[str, list[float]] = {title: [] for title in PLACES}
+        self.inherited: dict[str, list[float]] = {title: [] for title in LAYOUTS}
+        self.standalone: dict[str, list[float]] = {title: [] for title in LAYOUTS}
 
-    def supernet(self, seed: int) -> None:
+    def train_supernet(self, seed: int) -> None:
         checkpoint = self.job.train(
             f"supernet-{seed}", self.job.updates, 3e-3, "--task", "supernet_translation", "--arch", SPACE,
             "--sampling", "sandwich", "--disable-validation", "--seed", seed,
         )  # fmt: skip
-        for title in PLACES:
+        for title in LAYOUTS:
             name = f"{_slug(title)}-{seed}"
-            subnet = self.job.subnet(name, checkpoint, self._file(title))
-            self._keep(self.inherited[title], f"inherited-{name}", subnet)
+            subnet = self.job.subnet(name, checkpoint, self._architecture_file(title))
+            self._store(self.inherited[title], f"inherited-{name}", subnet)
 
-    def alone(self, title: str, seed: int) -> None:
+    def train_standalone(self, title: str, seed: int) -> None:
         name = f"alone-{_slug(title)}-{seed}"
-        options = ("--arch", SPACE, "--subnet", self._file(title), "--disable-validation", "--seed", seed)
-        self._keep(self.standalone[title], name, self.job.train(name, self.job.updates, 3e-3, *options))
+        options = ("--arch", SPACE, "--subnet", self._architecture_file(title), "--disable-validation", "--seed", seed)
+        self._store(self.standalone[title], name, self.job.train(name, self.job.updates, 3e-3, *options))
 
-    def _file(self, title: str) -> Path:
+    def _architecture_file(self, title: str) -> Path:
         file = self.job.work / f"{_slug(title)}.json"
-        architecture(PLACES[title]).save(file)
+        architecture(LAYOUTS[title]).save(file)
         return file
 
-    def _keep(self, scores: list[float], name: str, checkpoint: Path) -> None:
+    def _store(self, scores: list[float], name: str, checkpoint: Path) -> None:
         scores.append(round(self.job.bleu(name, checkpoint), 2))
         print(name, scores[-1], flush=True)
         rows = [
             {"attention": title, "inherited_bleu": self.inherited[title], "standalone_bleu": self.standalone[title]}
-            for title in PLACES
+            for title in LAYOUTS
         ]
         machine = describe_machine("cpu", self.job.threads)
         content = {"updates": self.job.updates, "rows": rows, "seconds": self.job.seconds(), "machine": machine}
@@ -93,12 +93,12 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     job = Job(options.work, options.threads, options.bin, SPACE, options.updates, 0, 0)
-    measured = Measured(job, options.out, command(__file__, argv))
-    for title in PLACES:
+    evaluation = Evaluation(job, options.out, command(__file__, argv))
+    for title in LAYOUTS:
         for seed in options.seeds if title in MAIN else options.seeds[:1]:
-            measured.alone(title, seed)
+            evaluation.train_standalone(title, seed)
     for seed in options.supernet_seeds:
-        measured.supernet(seed)
+        evaluation.train_supernet(seed)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.turns import taking_turns
+from benchmarks.parts.timing import compare_times
 from nas_core.latency.machine import describe_machine
 from nas_core.models.language import LanguageConfig, LanguageNet
 from nas_core.models.language.net import LanguageCache, LanguageSubnet
@@ -27,7 +27,7 @@ RESULT = Path(__file__).parents[1] / "results" / "decoding_length.json"
 LAYERS = 6
 POSITIONS = (256, 8192)
 STEPS = 16
-LIMIT = 1.2
+MAX_RATIO = 1.2
 """Largest accepted ratio between the steps at the last and the first position, with linear layers only."""
 LAYOUTS = {
     "all linear": ("linear",) * LAYERS,
@@ -48,27 +48,29 @@ def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, 
         return net, net.select(architecture)
 
 
-def decoding(net: LanguageNet, subnet: LanguageSubnet, behind: int, vocab: int) -> tuple[Callable[[], object], int]:
+def decoding(
+    net: LanguageNet, subnet: LanguageSubnet, prompt_length: int, vocab: int
+) -> tuple[Callable[[], object], int]:
     """Return a function that decodes tokens after a prompt, and the bytes of the prompt's cache."""
-    stream = torch.Generator().manual_seed(behind)
-    tokens = torch.randint(4, vocab, (1, behind + STEPS), generator=stream)
+    generator = torch.Generator().manual_seed(prompt_length)
+    tokens = torch.randint(4, vocab, (1, prompt_length + STEPS), generator=generator)
     with torch.inference_mode():
-        _, cache = net.read(subnet, tokens[:, :behind])
+        _, cache = net.read(subnet, tokens[:, :prompt_length])
 
     def run() -> None:
         with torch.inference_mode():
             decoded = cache.copy()
-            for at in range(behind, behind + STEPS):
-                net.step(subnet, tokens[:, at], decoded)
+            for position in range(prompt_length, prompt_length + STEPS):
+                net.step(subnet, tokens[:, position], decoded)
 
-    return run, kept_bytes(cache)
+    return run, cache_bytes(cache)
 
 
-def kept_bytes(cache: LanguageCache) -> int:
+def cache_bytes(cache: LanguageCache) -> int:
     return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
 
 
-def measured(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: str) -> dict[str, Any]:
+def measure(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: str) -> dict[str, Any]:
     """Return milliseconds of a step, their ratio, and megabytes of the cache, by position."""
     net, subnet = network(kinds, width, vocab)
     runs, state_mb = {}, {}
@@ -76,9 +78,11 @@ def measured(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: s
         runs[str(position)], size = decoding(net, subnet, position, vocab)
         state_mb[str(position)] = round(size / 2**20, 4)
     first, last = map(str, POSITIONS)
-    turns = taking_turns(runs, repeats, name, first)
-    step_ms = {at: {key: round(ms / STEPS, 4) for key, ms in row.items()} for at, row in turns["ms"].items()}
-    return {"attention": list(kinds), "step_ms": step_ms, "ratio": turns[f"{first}_times"][last], "state_mb": state_mb}
+    times = compare_times(runs, repeats, name, first)
+    step_ms = {
+        position: {key: round(ms / STEPS, 4) for key, ms in row.items()} for position, row in times["ms"].items()
+    }
+    return {"attention": list(kinds), "step_ms": step_ms, "ratio": times[f"{first}_times"][last], "state_mb": state_mb}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -91,7 +95,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     rows = {}
     for name, kinds in LAYOUTS.items():
-        rows[name] = measured(kinds, options.width, options.vocab, options.repeats, name)
+        rows[name] = measure(kinds, options.width, options.vocab, options.repeats, name)
         print(name, rows[name]["step_ms"], rows[name]["ratio"])
     content = {
         "layers": LAYERS,
@@ -101,7 +105,7 @@ def main(argv: list[str] | None = None) -> None:
         "steps": STEPS,
         "repeats": options.repeats,
         "layouts": rows,
-        "aim": {"ratio of all linear": rows["all linear"]["ratio"]["median"], "at most": LIMIT},
+        "aim": {"ratio of all linear": rows["all linear"]["ratio"]["median"], "at most": MAX_RATIO},
         "machine": describe_machine("cpu", torch.get_num_threads()),
     }
     write_result(options.out, content, command(__file__, argv))

@@ -27,7 +27,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.parts import linear_rows
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.turns import taking_turns
+from benchmarks.parts.timing import compare_times
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.common import EPS, cos_table
@@ -35,10 +35,10 @@ from nas_core.layers.attention.cosformer.kind import CosformerState
 from nas_core.precision import PRECISIONS
 
 RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"
-ON_CUDA = RESULT.parent / "cuda" / RESULT.name
+CUDA_RESULT = RESULT.parent / "cuda" / RESULT.name
 LENGTHS = [256, 512, 1024, 2048, 4096, 8192]
 HEADS, DIM = 8, 64
-LONGEST = 8192
+MAX_LENGTH = 8192
 AIMS = (
     ("causal forward 1024", "sdpa", ">", 1.0),
     ("causal forward 4096", "sdpa", ">=", 5.0),
@@ -58,7 +58,7 @@ def inputs(length: int, device: str, gradients: bool = False) -> list[Tensor]:
 
 
 def ours(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
-    return cosformer_attention(q, k, v, max_length=LONGEST, causal=causal)
+    return cosformer_attention(q, k, v, max_length=MAX_LENGTH, causal=causal)
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
@@ -66,14 +66,14 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 
 
 def cumulative(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    at = cos_table(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
-    queries, keys = (torch.cat([x * at.sin, x * at.cos], -1) for x in (torch.relu(q), torch.relu(k)))
+    angles = cos_table(torch.arange(q.shape[2], device=q.device), MAX_LENGTH, q.dtype)
+    queries, keys = (torch.cat([x * angles.sin, x * angles.cos], -1) for x in (torch.relu(q), torch.relu(k)))
     sums = (keys[..., :, None] * v[..., None, :]).cumsum(2)
     weights = (queries * keys.cumsum(2)).sum(-1, keepdim=True)
     return torch.einsum("bhtd,bhtde->bhte", queries, sums) / weights.clamp(min=EPS)
 
 
-def floor(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+def product_bound(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
     return queries @ (keys.mT @ v)
 
 
@@ -108,16 +108,16 @@ def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
         runs = {"ours": no_grad(ours, q, k, v, True), "sdpa": no_grad(sdpa, q, k, v, True)}
         if length == 2048:
             runs["cumulative"] = no_grad(cumulative, q, k, v)
-        timings[f"causal forward {length}"] = taking_turns(runs, repeats, f"causal {length}")
+        timings[f"causal forward {length}"] = compare_times(runs, repeats, f"causal {length}")
         features = [torch.randn(1, HEADS, length, 2 * DIM, device=device) for _ in range(2)]
         runs = {"ours": no_grad(ours, q, k, v, False), "sdpa": no_grad(sdpa, q, k, v, False)}
-        runs["floor"] = no_grad(floor, *features, v.contiguous())
-        timings[f"all keys forward {length}"] = taking_turns(runs, repeats, f"all keys {length}")
+        runs["floor"] = no_grad(product_bound, *features, v.contiguous())
+        timings[f"all keys forward {length}"] = compare_times(runs, repeats, f"all keys {length}")
         if length <= 4096:
             tensors = inputs(length, device, True)
             for causal, name in ((True, "causal"), (False, "all keys")):
                 passes = {f.__name__: with_backward(f, tensors, causal) for f in (ours, sdpa)}
-                timings[f"{name} forward and backward {length}"] = taking_turns(passes, repeats, f"{name} {length}")
+                timings[f"{name} forward and backward {length}"] = compare_times(passes, repeats, f"{name} {length}")
     return timings
 
 
@@ -127,7 +127,7 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
     for length in (256, 4096):
         q, k, v = inputs(length, device)
         last = q[:, :, -1:], k[:, :, -1:], v[:, :, -1:]
-        state = CosformerState.of(k, v, LONGEST)
+        state = CosformerState.of(k, v, MAX_LENGTH)
 
         def step(state: CosformerState = state, last: tuple[Tensor, ...] = last, length: int = length) -> None:
             state.length = length
@@ -139,7 +139,7 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
                 q, torch.cat([k, last[1]], 2), torch.cat([v, last[2]], 2), False
             )
         )
-    return taking_turns(runs, 20 * repeats, "decoding", "ours 256")
+    return compare_times(runs, 20 * repeats, "decoding", "ours 256")
 
 
 def peak_mb(name: str, length: int, backward: bool) -> float:
@@ -154,10 +154,10 @@ def _peak(name: str, length: int, backward: bool) -> float:
     small, tensors = inputs(256, "cpu", backward), inputs(length, "cpu", backward)
     run = with_backward if backward else lambda f, t, c: no_grad(f, *t, c)
     run(function, small, True)()
-    ready = run(function, tensors, True)
+    step = run(function, tensors, True)
     Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
     before = _status("VmRSS")
-    ready()
+    step()
     return round(_status("VmHWM") - before, 1)
 
 
@@ -176,7 +176,7 @@ def memory(lengths: list[int]) -> dict[str, Any]:
     }
 
 
-def judged(result: dict[str, Any]) -> list[dict[str, Any]]:
+def check_aims(result: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for part, baseline, relation, aim in AIMS:
         if part in result["speed"] and baseline in result["speed"][part]["ours_times"]:
@@ -203,7 +203,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     on_cuda = torch.device(options.device).type == "cuda"
-    out = options.out or (ON_CUDA if on_cuda else RESULT)
+    out = options.out or (CUDA_RESULT if on_cuda else RESULT)
     if on_cuda or options.precision:
         if out == RESULT:
             parser.error("--precision makes another result than that of the CPU; give --out")
@@ -220,7 +220,7 @@ def measure_on_cpu(lengths: list[int], repeats: int, threads: int, out: Path, ru
     result["speed"] = speed("cpu", lengths, repeats)
     result["decoding"] = decoding("cpu", repeats)
     result["memory_mb"] = memory([length for length in lengths if length >= 2048])
-    result["aims"] = judged(result)
+    result["aims"] = check_aims(result)
     result["machine"] = describe_machine("cpu", threads)
     write_result(out, result, run)
     print(json.dumps(result["aims"], indent=2))

@@ -49,7 +49,7 @@ Estimate = tuple[Array, Array]
 """Latencies in ms and their standard deviations"""
 
 
-def drawn(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]:
+def draw_networks(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]:
     """Return the indices of one network of each of ``size`` random families."""
     rng = np.random.default_rng([draw, size])
     chosen = rng.permutation(np.unique(families))[:size]
@@ -66,10 +66,10 @@ def log_costs(graphs: Graphs) -> Array:
     return np.asarray(np.log(np.maximum(columns, 1e-6)), np.float64)
 
 
-def ridge(learned_ms: Array, learned_inputs: Array, inputs: Array) -> Estimate:
-    weights, offset, left_out = mean_ridge(learned_inputs, np.log(learned_ms))
+def ridge(train_ms: Array, train_inputs: Array, inputs: Array) -> Estimate:
+    weights, offset, held_out_ms = mean_ridge(train_inputs, np.log(train_ms))
     predicted = np.exp(inputs @ weights + offset)
-    return predicted, predicted * calibration_factor(np.abs(learned_ms / np.exp(left_out) - 1))
+    return predicted, predicted * calibration_factor(np.abs(train_ms / np.exp(held_out_ms) - 1))
 
 
 def estimates(model: GraphLatencyModel, raw: Estimate, data: NetworkLatencies, rows: Any, test: Any) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def estimates(model: GraphLatencyModel, raw: Estimate, data: NetworkLatencies, r
     }
 
 
-def judged(estimate: Estimate, measured: Array) -> dict[str, float]:
+def error_metrics(estimate: Estimate, measured: Array) -> dict[str, float]:
     predicted, deviation = estimate
-    off = np.abs(predicted - measured)
-    within = {f"within_{times}_percent": 100 * float((off <= times * deviation).mean()) for times in (1, 2)}
-    return {"median_error_percent": 100 * float(np.median(off / measured)), **within}
+    errors = np.abs(predicted - measured)
+    coverage = {f"within_{factor}_percent": 100 * float((errors <= factor * deviation).mean()) for factor in (1, 2)}
+    return {"median_error_percent": 100 * float(np.median(errors / measured)), **coverage}
 
 
 def rows_of(model: GraphLatencyModel, data: NetworkLatencies, draws: int) -> list[dict[str, Any]]:
@@ -97,20 +97,22 @@ def rows_of(model: GraphLatencyModel, data: NetworkLatencies, draws: int) -> lis
     numbers = np.array([int(name.rpartition("_")[2]) for name in data.names])
     is_test = numbers >= (numbers.max() + 1) * 2 // 3
     pool, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
-    about = {"of": device_of(model), "model": model.name, "runtime": model.info["runtime"], "test": len(test)}
+    key = {"of": device_of(model), "model": model.name, "runtime": model.info["runtime"], "test": len(test)}
     raw, rows = model.predict_with_std(data.graphs), []
     for size in SIZES:
         results: dict[str, list[dict[str, float]]] = {}
         for draw in range(draws):
-            learned = pool[drawn(data.families[pool], size, draw)]
-            for method, estimate in estimates(model, raw, data, learned, test).items():
-                results.setdefault(method, []).append(judged(estimate, data.latency_ms[test]))
-        for method, figures in results.items():
-            means = {name: round(float(np.mean([row[name] for row in figures])), 2) for name in figures[0]}
-            errors, shares = ([row[name] for row in figures] for name in ("median_error_percent", "within_1_percent"))
+            train_rows = pool[draw_networks(data.families[pool], size, draw)]
+            for method, estimate in estimates(model, raw, data, train_rows, test).items():
+                results.setdefault(method, []).append(error_metrics(estimate, data.latency_ms[test]))
+        for method, metrics in results.items():
+            means = {name: round(float(np.mean([row[name] for row in metrics])), 2) for name in metrics[0]}
+            errors, shares = ([row[name] for row in metrics] for name in ("median_error_percent", "within_1_percent"))
             ranges = {"errors": [min(errors), max(errors)], "within_1": [min(shares), max(shares)]}
-            spread = {f"range_{name}_percent": [round(value, 2) for value in pair] for name, pair in ranges.items()}
-            rows.append({**about, "networks": size, "method": method, "draws": draws, **means, **spread})
+            range_columns = {
+                f"range_{name}_percent": [round(value, 2) for value in pair] for name, pair in ranges.items()
+            }
+            rows.append({**key, "networks": size, "method": method, "draws": draws, **means, **range_columns})
     return rows
 
 
@@ -132,12 +134,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             TimingConfig(warmup=1, repeats=3, clock="cpu"),
             NetworkSetConfig(seed=SEED),
         )
-        again = remeasure_networks(options.data, families, options.again)
+        changes_by_runtime = remeasure_networks(options.data, families, options.again)
         model = shipped_model()
         rows = rows_of(model, load_networks(options.data, model.info["runtime"]), options.draws)
     except NasExtError as error:
         raise SystemExit(f"adapted_latency: error: {error}") from None
-    changes = {name: round(100 * float(np.median(np.abs(ratios - 1))), 2) for name, ratios in again.items()}
+    changes = {
+        name: round(100 * float(np.median(np.abs(ratios - 1))), 2) for name, ratios in changes_by_runtime.items()
+    }
     machine = measured_on(options.data) or describe_machine("cpu", 1)
     result = {"machine": machine, "aims": AIMS, "again_percent": changes, "rows": rows}
     write_result(options.out, result, command(__file__, argv))

@@ -25,42 +25,51 @@ from nas_core.predictor.metrics import mape
 RESULT = Path(__file__).parents[1] / "results" / "cell_latency.json"
 METHODS: dict[str, Callable[[Case], Array]] = {
     "additive": _transfer.additive,
-    "ridge on counts": _transfer.on_counts,
-    "ridge on places": _transfer.on_places,
+    "ridge on counts": _transfer.ridge_on_counts,
+    "ridge on places": _transfer.ridge_on_positions,
 }
-CHOSEN_ON = {
+TUNING_DEVICES = {
     "nasbench201": ("1080ti_1", "gold_6226", "pixel2", "eyeriss"),
     "fbnet": ("1080ti_1", "1080ti_32", "1080ti_64", "gold_6226", "pixel2", "pixel3", "eyeriss"),
 }
-MOST = 2000
+MAX_TEST = 2000
 """Largest number of test networks."""
 
 
 def errors(name: str, size: int, draws: int) -> dict[str, dict[str, list[float]]]:
     """Return method -> device -> mean absolute percentage error of each draw."""
     table = latency_table(name)
-    kept: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
+    errors_by_method: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
     for device in table.devices:
         for draw in range(draws):
-            case = Case(table, device, size, draw, MOST)
+            case = Case(table, device, size, draw, MAX_TEST)
             for method, predict in METHODS.items():
-                kept[method].setdefault(device, []).append(mape(predict(case), case.latency_ms[case.test]))
-    return kept
+                errors_by_method[method].setdefault(device, []).append(mape(predict(case), case.latency_ms[case.test]))
+    return errors_by_method
 
 
 def rows_of(name: str, size: int, draws: int) -> list[dict[str, Any]]:
     """Return a row per group of devices and method, with the number of devices on which the additive model is
     significantly worse.
     """
-    kept = errors(name, size, draws)
+    errors_by_method = errors(name, size, draws)
     devices = latency_table(name).devices
-    groups = {"chosen": CHOSEN_ON[name], "unseen": tuple(d for d in devices if d not in CHOSEN_ON[name])}
+    groups = {
+        "chosen": TUNING_DEVICES[name],
+        "unseen": tuple(device for device in devices if device not in TUNING_DEVICES[name]),
+    }
     rows = []
-    for group, members in groups.items():
-        for method, by_device in kept.items():
-            means = np.mean([by_device[device] for device in members], 0)
-            differences = [np.subtract(kept["additive"][device], by_device[device]) for device in members]
-            behind = [d for d, x in zip(members, differences, strict=True) if x.mean() > _interval(x)]
+    for group, group_devices in groups.items():
+        for method, by_device in errors_by_method.items():
+            means = np.mean([by_device[device] for device in group_devices], 0)
+            differences = [
+                np.subtract(errors_by_method["additive"][device], by_device[device]) for device in group_devices
+            ]
+            worse = [
+                device
+                for device, difference in zip(group_devices, differences, strict=True)
+                if difference.mean() > _interval(difference)
+            ]
             rows.append(
                 {
                     "table": name,
@@ -70,8 +79,8 @@ def rows_of(name: str, size: int, draws: int) -> list[dict[str, Any]]:
                     "draws": draws,
                     "mape": round(float(means.mean()), 3),
                     "interval": round(_interval(means), 3),
-                    "additive_behind": behind,
-                    "devices": {device: round(float(np.mean(by_device[device])), 3) for device in members},
+                    "additive_behind": worse,
+                    "devices": {device: round(float(np.mean(by_device[device])), 3) for device in group_devices},
                 }
             )
     return rows
@@ -81,7 +90,7 @@ def _interval(values: Array) -> float:
     return float(2 * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-def text(rows: list[dict[str, Any]]) -> str:
+def format_rows(rows: list[dict[str, Any]]) -> str:
     lines = [f"{'table':12} {'devices':8} {'method':16} {'measured':>8} {'MAPE %':>7} {'+-':>6}  additive is behind on"]
     for row in rows:
         lines.append(
@@ -107,7 +116,7 @@ def main(argv: list[str] | None = None) -> None:
         for size in options.sizes:
             rows += rows_of(name, size, options.draws)
     write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv))
-    print(text(rows))
+    print(format_rows(rows))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from benchmarks.parts import transfer as _transfer
 from benchmarks.parts import transfer_networks as _transfer_networks
 from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, latency_table
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import merged, results, settings_hash
+from benchmarks.parts.resumable import merge_rows, results, settings_hash
 from benchmarks.parts.transfer import Array, Case
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import kendall_tau
@@ -33,17 +33,17 @@ from nas_core.predictor.metrics import accuracy_within, mape
 RESULT = Path(__file__).parents[1] / "results" / "device_transfer.json"
 LINEAR: dict[str, Callable[[Case], Array]] = {
     "linear": _transfer.from_scratch,
-    "transfer": _transfer.transferred,
-    "transfer, 900 each": _transfer.transferred_own,
-    "transfer, logs": _transfer.transferred_logs,
+    "transfer": _transfer.transfer,
+    "transfer, 900 each": _transfer.transfer_predicted,
+    "transfer, logs": _transfer.transfer_logs,
 }
-LEARNED: dict[str, Callable[[Case], Array]] = {
+TRAINED: dict[str, Callable[[Case], Array]] = {
     "statistics": _transfer_networks.statistics,
     "nn-former": _transfer_networks.network,
-    "nn-former, pretrained": _transfer_networks.tuned,
+    "nn-former, pretrained": _transfer_networks.finetuned,
 }
-METHODS = LINEAR | LEARNED
-FEW = ("1080ti_1", "gold_6226", "pixel2")
+METHODS = LINEAR | TRAINED
+SELECTED_DEVICES = ("1080ti_1", "gold_6226", "pixel2")
 """Devices of both tables: a GPU, a server CPU and a phone (whole milliseconds)."""
 FIGURES = ("mape", "within_10", "tau")
 
@@ -64,7 +64,9 @@ class Task:
 
 def settings_of(method: str, size: int) -> str:
     if method in LINEAR:
-        return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
+        return settings_hash(
+            {"penalties": list(_transfer.PENALTIES), "shares": _transfer.SCALES, "own": _transfer.SOURCE_SIZE}
+        )
     if method == "statistics":
         return settings_hash(_transfer_networks.STATISTICS)
     return settings_hash(_transfer_networks.network_settings(size))
@@ -73,17 +75,17 @@ def settings_of(method: str, size: int) -> str:
 def run(task: Task) -> dict[str, Any]:
     """Fit and evaluate one method on one thread."""
     torch.set_num_threads(1)
-    return task.key | judged(latency_table(task.table), task)
+    return task.key | evaluate(latency_table(task.table), task)
 
 
-def judged(table: LatencyTable, task: Task) -> dict[str, float]:
+def evaluate(table: LatencyTable, task: Task) -> dict[str, float]:
     case = Case(table, task.device, task.size, task.draw)
     start = time.process_time()
     predicted = METHODS[task.method](case)
-    used = time.process_time() - start
+    cpu_s = time.process_time() - start
     measured = case.latency_ms[case.test]
     figures = (mape(predicted, measured), accuracy_within(predicted, measured), kendall_tau(predicted, measured))
-    return dict(zip(FIGURES, figures, strict=True)) | {"cpu_s": round(used, 2)}
+    return dict(zip(FIGURES, figures, strict=True)) | {"cpu_s": round(cpu_s, 2)}
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -103,7 +105,9 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "count": len(devices),
             "mean": _mean(list(devices.values())),
             "median_mape": round(float(np.median([_mean([draws])["mape"] for draws in devices.values()])), 3),
-            "few": _mean([devices[name] for name in FEW]) if set(FEW) <= set(devices) else None,
+            "few": _mean([devices[name] for name in SELECTED_DEVICES])
+            if set(SELECTED_DEVICES) <= set(devices)
+            else None,
             "devices": {name: _mean([draws]) for name, draws in sorted(devices.items())},
         }
         for key, devices in sorted(groups.items())
@@ -115,14 +119,14 @@ def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
     return {name: round(float(np.mean([np.mean([r[name] for r in draws]) for draws in devices])), 3) for name in names}
 
 
-def text(rows: list[Any]) -> str:
+def format_rows(rows: list[Any]) -> str:
     names = f"{'table':12} {'method':22} {'known':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
     lines = [f"{names} {'tau':>6} {'MAPE % of 3':>12}"]
     for row in sorted(rows, key=lambda row: (row["table"], row["size"], row["mean"]["mape"])):
-        mean, few = row["mean"], "" if row["few"] is None else f"{row['few']['mape']:12.2f}"
+        mean, selected = row["mean"], "" if row["few"] is None else f"{row['few']['mape']:12.2f}"
         lines.append(
             f"{row['table']:12} {row['method']:22} {row['size']:5} {row['count']:7} {mean['mape']:7.2f}"
-            f" {row['median_mape']:7.2f} {mean['within_10']:8.1f} {mean['tau']:6.3f} {few}"
+            f" {row['median_mape']:7.2f} {mean['within_10']:8.1f} {mean['tau']:6.3f} {selected}"
         )
     return "\n".join(lines)
 
@@ -152,16 +156,18 @@ def main(argv: list[str] | None = None) -> None:
             Task(name, device, size, draw, method)
             for draw in options.draws
             for linear in (True, False)
-            for device in options.devices or (table.devices if linear else FEW)
+            for device in options.devices or (table.devices if linear else SELECTED_DEVICES)
             for method in options.methods
             if (method in LINEAR) == linear
             for size in options.sizes
         ]
     if not tasks:
         return
-    rows = merged(options.out, summary(results(tasks, run, options.work, options.jobs)), ("table", "method", "size"))
+    rows = merge_rows(
+        options.out, summary(results(tasks, run, options.work, options.jobs)), ("table", "method", "size")
+    )
     write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv), adds=True)
-    print(text(list(rows)))
+    print(format_rows(list(rows)))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from nas_core.latency.protocol import TimingConfig, time_passes_ms
 RESULT = Path(__file__).parents[1] / "results" / "extrapolation.json"
 LANGUAGE = {"lm-small": (2000, 128, 4, 3), "lm-medium": (6000, 256, 4, 4), "lm-large": (4000, 384, 6, 4)}
 """Vocabulary, channels, heads, layers."""
-TEXTS = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8, 128))
+TOKEN_SHAPES = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 256), (8, 128))
 """Batch size and length in tokens."""
 FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
 SEED = 7
@@ -59,10 +59,10 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, channels = x.shape
-        parts = self.qkv(self.norms[0](x)).reshape(batch, length, 3, self.heads, channels // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, channels))
+        projected = self.qkv(self.norms[0](x)).reshape(batch, length, 3, self.heads, channels // self.heads)
+        q, k, v = projected.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, channels))
         return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
 
@@ -71,12 +71,12 @@ class LanguageModel(nn.Module):
 
     def __init__(self, vocab: int, channels: int, heads: int, layers: int) -> None:
         super().__init__()
-        self.words, self.places = nn.Embedding(vocab, channels), nn.Embedding(2048, channels)
+        self.token_embedding, self.position_embedding = nn.Embedding(vocab, channels), nn.Embedding(2048, channels)
         self.blocks = nn.ModuleList(Block(channels, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, vocab, bias=False)
 
     def forward(self, text: Tensor) -> Tensor:
-        x = self.words(text) + self.places(torch.arange(text.shape[1]))[None]
+        x = self.token_embedding(text) + self.position_embedding(torch.arange(text.shape[1]))[None]
         for block in self.blocks:
             x = block(x)
         logits: Tensor = self.head(self.norm(x))
@@ -91,7 +91,7 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     for name, (vocab, *dims) in LANGUAGE.items():
-        for batch, length in TEXTS:
+        for batch, length in TOKEN_SHAPES:
             text = torch.randint(0, vocab, (batch, length))
             yield Case(
                 name,
@@ -113,51 +113,51 @@ def cases() -> Iterator[Case]:
                 yield Case(planned.name, f"batch {batch}", make)
 
 
-def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]:
+def measure(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]:
     timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
     torch.manual_seed(0)
     network, inputs = case.make()
     with torch.no_grad():
         content = exported(network, inputs)
     graphs = Graphs.of([read_onnx(content, warn=False).graph])
-    predicted, spread = (float(values[0]) for values in model.predict_with_std(graphs))
-    beyond = float(extrapolation_spread(graphs, model.info["ranges"])[0])
-    work = onnx_workload(content, inputs, timing)
-    work.at_a_time = max(1, round(MIN_MS / timing.repeats / predicted))
-    passes = [float(np.median(time_passes_ms(work, timing))) / work.at_a_time for _ in range(visits)]
+    predicted, std = (float(values[0]) for values in model.predict_with_std(graphs))
+    extrapolation = float(extrapolation_spread(graphs, model.info["ranges"])[0])
+    workload = onnx_workload(content, inputs, timing)
+    workload.at_a_time = max(1, round(MIN_MS / timing.repeats / predicted))
+    passes = [float(np.median(time_passes_ms(workload, timing))) / workload.at_a_time for _ in range(visits)]
     return {
         "network": case.network,
         "size": case.size,
         "predicted_ms": round(predicted, 3),
-        "std_ms": round(spread, 3),
-        "beyond": round(beyond, 4),
+        "std_ms": round(std, 3),
+        "beyond": round(extrapolation, 4),
         "measured_ms": round(float(np.median(passes)), 3),
     }
 
 
-def judged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def add_ratios(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Add relative ratios to the rows beyond the training range; return interval coverage.
 
     Coverage is the fraction of rows within one and two standard deviations, with and without the part for
     extrapolation.
     """
-    within: dict[str, list[float]] = {}
+    in_range: dict[str, list[float]] = {}
     for row in rows:
         if not row["beyond"]:
-            within.setdefault(row["network"], []).append(np.log(row["measured_ms"] / row["predicted_ms"]))
-    far = [row for row in rows if row["beyond"] and row["network"] in within]
-    for row in far:
-        ratio = row["measured_ms"] / row["predicted_ms"] / np.exp(np.mean(within[row["network"]]))
+            in_range.setdefault(row["network"], []).append(np.log(row["measured_ms"] / row["predicted_ms"]))
+    outside = [row for row in rows if row["beyond"] and row["network"] in in_range]
+    for row in outside:
+        ratio = row["measured_ms"] / row["predicted_ms"] / np.exp(np.mean(in_range[row["network"]]))
         row["relative_ratio"] = round(float(ratio), 3)
-    errors = np.array([abs(row["relative_ratio"] - 1) for row in far])
-    spreads = np.array([row["std_ms"] / row["predicted_ms"] for row in far])
-    before = np.sqrt(np.maximum(spreads**2 - np.array([row["beyond"] for row in far]) ** 2, 0))
+    errors = np.array([abs(row["relative_ratio"] - 1) for row in outside])
+    stds = np.array([row["std_ms"] / row["predicted_ms"] for row in outside])
+    stds_before = np.sqrt(np.maximum(stds**2 - np.array([row["beyond"] for row in outside]) ** 2, 0))
     return {
-        "beyond": len(far),
+        "beyond": len(outside),
         "mean_error_percent": round(100 * float(errors.mean()), 1),
         **{
             f"within_{count}_spread{plural}_percent{suffix}": round(100 * float((errors <= count * part).mean()), 1)
-            for part, suffix in ((spreads, ""), (before, "_without_extrapolation"))
+            for part, suffix in ((stds, ""), (stds_before, "_without_extrapolation"))
             for count, plural in ((1, ""), (2, "s"))
         },
     }
@@ -174,10 +174,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         model = load_latency_model(options.model, "graph") if options.model else shipped_model()
         chosen = [case for case in cases() if case.network.startswith(tuple(options.networks))]
-        rows = [measured(case, model, options.visits) for case in tqdm(chosen, disable=None)]
+        rows = [measure(case, model, options.visits) for case in tqdm(chosen, disable=None)]
     except NasExtError as error:
         raise SystemExit(f"extrapolation: error: {error}") from None
-    summary = judged(rows)
+    summary = add_ratios(rows)
     write_result(options.out, {"machine": describe_machine("cpu", 1), **summary, "rows": rows}, command(__file__, argv))
     print(summary)
 

@@ -18,7 +18,7 @@ import torch
 from scipy.stats import kendalltau
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import is_of, settings_hash
+from benchmarks.parts.resumable import is_result_of, settings_hash
 from nas_core.errors import ConfigError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency import TimingConfig, measure
@@ -49,16 +49,16 @@ def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: i
     ]
 
 
-def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
+def compare_collections(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
     """Compare two collections of the same architectures, in percent."""
     raw, corrected = (
         [np.array([getattr(measurement, name) for measurement in measurements]) for measurements in (first, second)]
         for name in ("raw_ms", "relative")
     )
-    spread = [measurement.std_ms / measurement.raw_ms for measurement in (*first, *second)]
+    variation = [measurement.std_ms / measurement.raw_ms for measurement in (*first, *second)]
     return {
         "pass_ms": round(float(np.median(raw[0])), 4),
-        "spread_of_passes_percent": round(100 * float(np.median(spread)), 2),
+        "spread_of_passes_percent": round(100 * float(np.median(variation)), 2),
         "moved_percent": round(100 * float(np.median(np.abs(raw[1] / raw[0] - 1))), 2),
         "moved_corrected_percent": round(100 * float(np.median(np.abs(corrected[1] / corrected[0] - 1))), 2),
         "tau": round(float(kendalltau(raw[0], raw[1]).statistic), 3),
@@ -75,7 +75,7 @@ def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> d
         collections = [collection(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
     except ConfigError as error:
         return {"absent": str(error)}
-    return compared(*collections)
+    return compare_collections(*collections)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> None:
         for precision in options.precisions:
             for clock in CLOCKS if cuda else CLOCKS[:1]:
                 key = {"space": name, "precision": precision, "clock": clock, "settings": settings_hash(settings)}
-                record = next((line for line in earlier if is_of(line, key)), None)
+                record = next((line for line in earlier if is_result_of(line, key)), None)
                 if record is None:
                     record = {**key, **row(name, clock, precision, options)}
                     if work is not None:

@@ -41,7 +41,7 @@ AIMS = (
 )
 
 
-def judge_table(data: LatencyData, seeds: Sequence[int], bar: tqdm[Any]) -> dict[str, float]:
+def evaluate_table(data: LatencyData, seeds: Sequence[int], bar: tqdm[Any]) -> dict[str, float]:
     """Return means over splits."""
     splits: list[dict[str, Any]] = []
     for seed in seeds:
@@ -62,11 +62,15 @@ def released(data: LatencyData, name: str) -> dict[str, float] | None:
     if absent(RELEASED):
         return None
     task, _, device = name.split("_")
-    listed = [(row, a) for row, a in _published.released() if (row["task"], row["hardware"]) == (task, device)]
+    networks = [
+        (row, architecture)
+        for row, architecture in _published.released()
+        if (row["task"], row["hardware"]) == (task, device)
+    ]
     model = LinearModel(data.space, data.source).fit(data.inputs, data.latency_ms)
-    predicted = model.predict([architecture for _, architecture in listed])
-    error = predicted / np.array([row["latency_ms"] for row, _ in listed]) - 1
-    return {"count": len(listed), "mape_percent": round(float(np.abs(error).mean() * 100), 2)}
+    predicted = model.predict([architecture for _, architecture in networks])
+    error = predicted / np.array([row["latency_ms"] for row, _ in networks]) - 1
+    return {"count": len(networks), "mape_percent": round(float(np.abs(error).mean() * 100), 2)}
 
 
 def rows_per_second() -> dict[str, int]:
@@ -98,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tqdm(total=len(TABLES) * args.seeds, desc="fits", disable=None) as bar:
         for name, space in TABLES.items():
             data = hat_table(name, get_space(space))
-            figures = judge_table(data, range(args.seeds), bar)
+            figures = evaluate_table(data, range(args.seeds), bar)
             tables[name] = {"splits": args.seeds, **figures, "released_architectures": released(data, name)}
     aims = []
     for name, metric, sign, bound in AIMS:

@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
+from benchmarks.parts.network_fits import (
+    IN_DOMAIN,
+    Fit,
+    compute_missing,
+    fingerprint,
+    interval_coverage,
+    stored_results,
+)
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.latency.by_graph.data import NetworkLatencies
@@ -26,21 +33,21 @@ from nas_core.latency.registry import parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
 MODELS = ("flops", "counts", "graphsage", "nn-former", "ensemble")
-OURS = ("nn-former", "ensemble")
+PROJECT_MODELS = ("nn-former", "ensemble")
 SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")
 
 
-def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
+def fits_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Fit]:
     """Return the fits to compute: quick models first, in-domain before held-out families."""
     splits = [IN_DOMAIN] if options.families is None else []
     splits += data.family_names if options.families in (None, ["all"]) else options.families
-    cells = []
+    fits = []
     for model in options.models:
         settings = tuple(parsed_model_settings(model, options.settings or []).items())
         seeds = options.seeds[:1] if model in SEEDLESS else options.seeds
-        cells += [Cell(model, split, seed, settings) for seed in seeds for split in splits]
-    return cells
+        fits += [Fit(model, split, seed, settings) for seed in seeds for split in splits]
+    return fits
 
 
 def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> dict[str, Any]:
@@ -50,19 +57,19 @@ def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> di
     """
     tables: dict[str, Any] = {"in_domain": {}, "out_of_domain": {}}
     for model in dict.fromkeys(record["model"] for record in records):
-        mine = [record for record in records if record["model"] == model]
-        inside = [record["quality"] for record in mine if record["split"] == IN_DOMAIN]
-        if inside:
+        of_model = [record for record in records if record["model"] == model]
+        in_domain = [record["quality"] for record in of_model if record["split"] == IN_DOMAIN]
+        if in_domain:
             tables["in_domain"][model] = {
-                "seeds": len(inside),
-                **{row: _mean([q[row] for q in inside]) for row in inside[0]},
+                "seeds": len(in_domain),
+                **{row: _mean([q[row] for q in in_domain]) for row in in_domain[0]},
             }
-        outside = {f: [r["quality"]["all"] for r in mine if r["split"] == f] for f in families}
-        rows = {family: _mean(qualities) for family, qualities in outside.items() if qualities}
+        out_of_domain = {f: [r["quality"]["all"] for r in of_model if r["split"] == f] for f in families}
+        rows = {family: _mean(qualities) for family, qualities in out_of_domain.items() if qualities}
         if rows:
             if len(rows) == len(families):
                 rows["average"] = {name: round(float(np.mean([r[name] for r in rows.values()])), 3) for name in FIGURES}
-            seeds = max(len(qualities) for qualities in outside.values())
+            seeds = max(len(qualities) for qualities in out_of_domain.values())
             tables["out_of_domain"][model] = {"seeds": seeds, **rows}
     return tables
 
@@ -81,9 +88,9 @@ def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]
     """Return model -> median seconds of a fit and of a prediction."""
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
-        mine = [record for record in records if record["model"] == model]
+        of_model = [record for record in records if record["model"] == model]
         rows[model] = {
-            name: round(float(np.median([record[name] for record in mine])), 3)
+            name: round(float(np.median([record[name] for record in of_model])), 3)
             for name in ("fit_s", "fit_cpu_s", "predict_s")
         }
     return rows
@@ -94,30 +101,30 @@ def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     In-domain, NN-Former and the ensemble with it stay below 4 %; out of domain, they are better than the best baseline.
     """
-    inside, outside = tables["in_domain"], tables["out_of_domain"]
+    in_domain, out_of_domain = tables["in_domain"], tables["out_of_domain"]
     results: list[dict[str, Any]] = []
-    for ours in OURS:
-        if ours in inside:
-            value = inside[ours]["all"]["mape_percent"]
-            results.append({"model": ours, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
+    for model in PROJECT_MODELS:
+        if model in in_domain:
+            value = in_domain[model]["all"]["mape_percent"]
+            results.append({"model": model, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
         for name, sign in zip(FIGURES, (1, -1), strict=True):
-            averages = {model: rows["average"][name] for model, rows in outside.items() if "average" in rows}
-            rivals = {m: v for m, v in averages.items() if not m.startswith(OURS)}
-            if ours in averages and rivals:
-                rival = min(rivals, key=lambda model: sign * rivals[model])
-                row = {"model": ours, "aim": f"out of domain best {name}", "value": averages[ours], "rival": rival}
-                met = sign * averages[ours] <= sign * rivals[rival]
-                results.append({**row, "rivals": rivals[rival], "met": met})
+            averages = {model: rows["average"][name] for model, rows in out_of_domain.items() if "average" in rows}
+            baselines = {name: value for name, value in averages.items() if not name.startswith(PROJECT_MODELS)}
+            if model in averages and baselines:
+                best = min(baselines, key=lambda model: sign * baselines[model])
+                row = {"model": model, "aim": f"out of domain best {name}", "value": averages[model], "rival": best}
+                met = sign * averages[model] <= sign * baselines[best]
+                results.append({**row, "rivals": baselines[best], "met": met})
     return results
 
 
-def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
+def interval_coverages(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
     """Return model -> split -> percentage of networks within one predicted standard deviation, as mean over seeds."""
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
-        mine = [record for record in records if record["model"] == model]
-        seeds = dict.fromkeys(record["seed"] for record in mine)
-        shares = [within_spread([record for record in mine if record["seed"] == seed], data) for seed in seeds]
+        of_model = [record for record in records if record["model"] == model]
+        seeds = dict.fromkeys(record["seed"] for record in of_model)
+        shares = [interval_coverage([record for record in of_model if record["seed"] == seed], data) for seed in seeds]
         splits = {
             split: [share[split] for share in shares if split in share] for split in (IN_DOMAIN, *data.family_names)
         }
@@ -165,12 +172,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     try:
         data = load_networks(options.data, options.runtime)
-        cells = cells_of(options, data)
-        fill(cells, data, options.work, options.again)
+        fits = fits_of(options, data)
+        compute_missing(fits, data, options.work, options.again)
     except NasExtError as error:
         raise SystemExit(f"network_latency: error: {error}") from None
-    first_cells = [] if options.settings else [Cell(model, IN_DOMAIN, 0) for model in MODELS]
-    records = done([*first_cells, *cells], options.work, fingerprint(data))
+    default_fits = [] if options.settings else [Fit(model, IN_DOMAIN, 0) for model in MODELS]
+    records = stored_results([*default_fits, *fits], options.work, fingerprint(data))
     records.sort(key=lambda record: MODELS.index(record["model"]))
     tables = summary(records, data.family_names)
     result = {
@@ -184,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         },
         "machine": describe_machine("cpu", options.threads),
         "tables": tables,
-        "within_spread_percent": within_spreads(records, data),
+        "within_spread_percent": interval_coverages(records, data),
         "seconds": seconds(records),
         "aims": aims(tables),
     }

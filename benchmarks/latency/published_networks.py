@@ -59,12 +59,12 @@ class Published:
         content = exported(network, inputs)
         read = read_onnx(content, warn=False)
         graphs = Graphs.of([read.graph])
-        predicted, spread = model.predict_with_std(graphs)
-        self.predicted_ms, self.std_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
+        predicted, std = model.predict_with_std(graphs)
+        self.predicted_ms, self.std_ms, self.flops_g = float(predicted[0]), float(std[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known_operations).values()
-        self.unlike = [*sizes_out_of_range(graphs, model.info["ranges"]), *operations]
+        self.out_of_range = [*sizes_out_of_range(graphs, model.info["ranges"]), *operations]
         self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
         self._work.at_a_time = max(1, round(MIN_MS / timing.repeats / self.predicted_ms))
 
@@ -84,7 +84,7 @@ class Published:
             "std_ms": round(self.std_ms, 3),
             "error_percent": round(100 * (self.predicted_ms / measured - 1), 1),
             "members_ms": self.members_ms,
-            "unlike": self.unlike,
+            "unlike": self.out_of_range,
         }
 
 
@@ -143,22 +143,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NasExtError as error:
         raise SystemExit(f"published_networks: error: {error}") from None
     rows = [network.row() for network in networks]
-    like, unlike = ([row for row in rows if bool(row["unlike"]) == strange] for strange in (False, True))
+    in_range, out_of_range = ([row for row in rows if bool(row["unlike"]) == outside] for outside in (False, True))
     by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
     result = {
         "machine": machine,
         "model": {"kind": model.name, "networks": model.info["networks"], "families": model.info["families"]},
         "batches": by_batch,
-        "like_training_networks": summary(like) if like else {},
-        "unlike": summary(unlike) if unlike else {},
+        "like_training_networks": summary(in_range) if in_range else {},
+        "unlike": summary(out_of_range) if out_of_range else {},
         "rows": rows,
     }
     write_result(options.out, result, command(__file__, argv))
     for row in rows:
         text = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['std_ms']:.2f}"
         print(f"{row['network']:24} batch {row['batch']} {text}, {row['error_percent']:+.1f} %", *row["unlike"])
-    for batch, found_there in by_batch.items():
-        print(f"batch {batch}:", found_there)
+    for batch, metrics in by_batch.items():
+        print(f"batch {batch}:", metrics)
     print("like training networks:", result["like_training_networks"])
     print("unlike:", result["unlike"])
     return 0

@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.parts.network_cells import Cell, done, fill, fingerprint
+from benchmarks.parts.network_fits import Fit, compute_missing, fingerprint, stored_results
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import merged
-from benchmarks.parts.timm_folds import Published, in_folds, judged, module_folds, network_folds, quadratic, read
+from benchmarks.parts.resumable import merge_rows
+from benchmarks.parts.timm_folds import (
+    Published,
+    latency_errors,
+    module_folds,
+    network_folds,
+    quadratic,
+    read,
+    with_folds,
+)
 from nas_core.errors import NasExtError
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
@@ -38,18 +46,18 @@ def folds_of(published: Published, split: str, folds: int) -> Any:
     return network_folds(len(published.data), folds)
 
 
-def by_quadratic(published: Published, folds: Any) -> Any:
+def predict_quadratic(published: Published, folds: Any) -> Any:
     """Predict each network's milliseconds ``(G,)`` from the other folds."""
     predicted = np.zeros(len(published.data))
     for fold in np.unique(folds):
-        inside, held_out = folds != fold, folds == fold
+        training, held_out = folds != fold, folds == fold
         predicted[held_out] = quadratic(
-            published.costs[inside], published.data.latency_ms[inside], published.costs[held_out]
+            published.costs[training], published.data.latency_ms[training], published.costs[held_out]
         )
     return predicted
 
 
-def by_model(
+def predict_model(
     model: str, published: Published, folds: Any, split: str, options: argparse.Namespace
 ) -> tuple[Any, float]:
     """Predict each network's milliseconds ``(G,)`` from the other folds, as geometric mean over seeds.
@@ -57,17 +65,17 @@ def by_model(
     Returns:
         Predictions, and seconds of a fit.
     """
-    data = in_folds(published.data, folds, split)
+    data = with_folds(published.data, folds, split)
     settings = tuple(parsed_model_settings(model, options.settings or []).items())
-    cells = [Cell(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
-    fill(cells, data, options.work)
+    fits = [Fit(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
+    compute_missing(fits, data, options.work)
     name = fingerprint(data)
-    keys = [cell.key(name) for cell in cells]
-    records = [record for record in done(cells, options.work, name) if {k: record[k] for k in keys[0]} in keys]
-    place = {network: index for index, network in enumerate(data.names.tolist())}
+    keys = [fit.key(name) for fit in fits]
+    records = [record for record in stored_results(fits, options.work, name) if {k: record[k] for k in keys[0]} in keys]
+    index_of = {network: index for index, network in enumerate(data.names.tolist())}
     logs = np.zeros(len(data))
     for record in records:
-        logs[[place[network] for network in record["names"]]] += np.log(record["predicted_ms"])
+        logs[[index_of[network] for network in record["names"]]] += np.log(record["predicted_ms"])
     return np.exp(logs / len(options.seeds)), float(np.median([record["fit_s"] for record in records]))
 
 
@@ -77,22 +85,22 @@ def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str,
         folds = folds_of(published, split, options.folds)
         for model in options.models:
             if model == QUADRATIC:
-                predicted, seconds = by_quadratic(published, folds), 0.0
+                predicted, seconds = predict_quadratic(published, folds), 0.0
             else:
-                predicted, seconds = by_model(model, published, folds, split, options)
-            quality = judged(predicted, published.data.latency_ms, published.data.families.tolist())
-            about = {"device": published.device, "split": split, "model": model, "folds": options.folds}
-            rows.append({**about, "seeds": len(options.seeds), "fit_s": round(seconds, 2), **quality})
+                predicted, seconds = predict_model(model, published, folds, split, options)
+            quality = latency_errors(predicted, published.data.latency_ms, published.data.families.tolist())
+            key = {"device": published.device, "split": split, "model": model, "folds": options.folds}
+            rows.append({**key, "seeds": len(options.seeds), "fit_s": round(seconds, 2), **quality})
     return rows
 
 
-def about(published: Published) -> dict[str, Any]:
+def dataset_summary(published: Published) -> dict[str, Any]:
     static = published.data.graphs.static
     assert static is not None
     return {
         "networks": len(published.data),
         "modules": len(published.data.family_names),
-        "left_out": published.left_out,
+        "left_out": published.excluded,
         "batches": [int(static[:, 0].min()), int(static[:, 0].max())],
         "latency_ms": [round(float(q), 3) for q in np.quantile(published.data.latency_ms, (0, 0.5, 1))],
         "nodes": int(published.data.graphs.sizes.max()),
@@ -129,14 +137,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for folder in options.data:
             published = read(folder)
-            devices[published.device] = about(published)
+            devices[published.device] = dataset_summary(published)
             rows += rows_of(published, options)
     except NasExtError as error:
         raise SystemExit(f"timm_networks: error: {error}") from None
     result = {
         "machine": describe_machine("cpu", options.threads),
         "devices": devices,
-        "rows": merged(options.out, rows, ("device", "split", "model")),
+        "rows": merge_rows(options.out, rows, ("device", "split", "model")),
     }
     write_result(options.out, result, command(__file__, argv), adds=True)
     print(text(rows))

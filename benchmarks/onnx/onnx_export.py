@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.turns import taking_turns
+from benchmarks.parts.timing import compare_times
 from examples.export.greedy_onnx import Translator
 from nas_core.export import write_export
 from nas_core.latency.machine import describe_machine
@@ -34,7 +34,7 @@ from nas_core.space import Architecture
 from nas_core.supernet.host import open_exportable
 
 RESULT = Path(__file__).parents[1] / "results" / "onnx_export.json"
-LONGEST = 200
+MAX_LENGTH = 200
 AIM = 1.0
 """Aim: torch takes at least this many times as long as onnxruntime."""
 Tokens = list[list[int]]
@@ -48,35 +48,35 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
     for row, sentence in zip(source, sentences, strict=True):
         row[: len(sentence)] = torch.tensor(sentence)
     cache = net.start(subnet, net.encode(subnet, source))
-    tokens, going = torch.full((len(sentences),), eos), list(range(len(sentences)))
+    tokens, active = torch.full((len(sentences),), eos), list(range(len(sentences)))
     translations: Tokens = [[] for _ in sentences]
-    for position in range(LONGEST):
+    for position in range(MAX_LENGTH):
         scores: Tensor = net.step(subnet, tokens, cache)
         scores[:, pad] = -torch.inf
         if not position:
             scores[:, eos] = -torch.inf
         tokens = scores.argmax(1)
-        for number, token in zip(going, tokens.tolist(), strict=True):
+        for number, token in zip(active, tokens.tolist(), strict=True):
             if token != eos:
                 translations[number].append(token)
-        unfinished = (tokens != eos).nonzero()[:, 0]
-        if not len(unfinished):
+        remaining = (tokens != eos).nonzero()[:, 0]
+        if not len(remaining):
             break
-        if len(unfinished) < len(tokens):
-            going = [going[row] for row in unfinished.tolist()]
-            cache.reorder(unfinished)
-            tokens = tokens[unfinished]
+        if len(remaining) < len(tokens):
+            active = [active[row] for row in remaining.tolist()]
+            cache.reorder(remaining)
+            tokens = tokens[remaining]
     return translations
 
 
 def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Tokens:
-    options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
+    options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=MAX_LENGTH)
     generator, pad = task.build_generator([model], options), task.source_dictionary.pad()
     translations: Tokens = []
-    for part in parts_of(sentences, batch):
-        longest = max(map(len, part))
-        tokens = torch.tensor([[pad] * (longest - len(sentence)) + sentence for sentence in part])
-        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(x) for x in part])}}
+    for batch_sentences in batches_of(sentences, batch):
+        longest = max(map(len, batch_sentences))
+        tokens = torch.tensor([[pad] * (longest - len(sentence)) + sentence for sentence in batch_sentences])
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(x) for x in batch_sentences])}}
         with torch.no_grad():
             translations += [
                 hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in generator.generate([model], sample)
@@ -84,7 +84,7 @@ def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Toke
     return translations
 
 
-def parts_of(sentences: Tokens, batch: int) -> list[Tokens]:
+def batches_of(sentences: Tokens, batch: int) -> list[Tokens]:
     return [sentences[start : start + batch] for start in range(0, len(sentences), batch)]
 
 
@@ -99,20 +99,24 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     opened: Any = open_exportable(checkpoint, data=data)
     architecture = opened.space.largest()
     model = opened.exportable(architecture)
-    written = write_export(model, folder)
+    export = write_export(model, folder)
     translator = Translator(folder)
     net: Any = model.parts[0].module.net
     pad, eos = translator.pad, translator.eos
     sentences = sentences_of(opened.fairseq_task, arguments.sentences, arguments.split)
 
-    def by_onnx(batch: int, texts: Tokens) -> Tokens:
-        return [tokens for part in parts_of(texts, batch) for tokens in translator.greedy(part, LONGEST)]
+    def by_onnx(batch: int, batch_sentences: Tokens) -> Tokens:
+        return [tokens for part in batches_of(batch_sentences, batch) for tokens in translator.greedy(part, MAX_LENGTH)]
 
-    def by_torch(batch: int, texts: Tokens) -> Tokens:
-        return [t for part in parts_of(texts, batch) for t in torch_greedy(net, architecture, part, pad, eos)]
+    def by_torch(batch: int, batch_sentences: Tokens) -> Tokens:
+        return [
+            tokens
+            for part in batches_of(batch_sentences, batch)
+            for tokens in torch_greedy(net, architecture, part, pad, eos)
+        ]
 
-    ours = by_onnx(32, sentences)
-    theirs = {
+    onnx_translations = by_onnx(32, sentences)
+    translations = {
         "torch": by_torch(32, sentences),
         "fairseq": fairseq_greedy(opened.fairseq_task, opened.model, sentences, 32),
         "onnx_one_by_one": by_onnx(1, sentences),
@@ -121,21 +125,22 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     speed = {}
     for batch in arguments.batches:
         runs = {"onnx": lambda b=batch: by_onnx(b, timed), "torch": lambda b=batch: by_torch(b, timed)}
-        speed[f"batch {batch}"] = taking_turns(runs, arguments.repeats, f"{checkpoint.stem} batch {batch}", "onnx")
+        speed[f"batch {batch}"] = compare_times(runs, arguments.repeats, f"{checkpoint.stem} batch {batch}", "onnx")
     return {
         "checkpoint": checkpoint.name,
         "architecture": architecture.to_dict(),
-        "megabytes": round(written.megabytes, 2),
-        "difference_to_torch": written.differences,
+        "megabytes": round(export.megabytes, 2),
+        "difference_to_torch": export.differences,
         "sentences": len(sentences),
-        "tokens": sum(map(len, ours)),
+        "tokens": sum(map(len, onnx_translations)),
         "same_sentences_as": {
-            name: sum(a == b for a, b in zip(ours, tokens, strict=True)) for name, tokens in theirs.items()
+            name: sum(a == b for a, b in zip(onnx_translations, tokens, strict=True))
+            for name, tokens in translations.items()
         },
         "timed": {"sentences": len(timed), "tokens": sum(map(len, by_onnx(1, timed)))},
         **speed,
         "aim_torch_over_onnx": AIM,
-        "reached": all(turn["onnx_times"]["torch"]["median"] >= AIM for turn in speed.values()),
+        "reached": all(times["onnx_times"]["torch"]["median"] >= AIM for times in speed.values()),
     }
 
 

@@ -26,7 +26,7 @@ def one_hot_codes(graphs: Graphs, operations: int, nodes: int) -> Array:
     return kinds.reshape(len(graphs), -1)
 
 
-class Trees:
+class LightGBM:
     """LightGBM on one-hot operations and edges (``one_hot``) or on graph statistics."""
 
     def __init__(self, operations: int, nodes: int, one_hot: bool, seed: int) -> None:
@@ -40,7 +40,7 @@ class Trees:
         kinds = one_hot_codes(graphs, self.operations, self.nodes)
         return np.concatenate([kinds, graphs.dense(width=self.nodes).adjacency[:, *upper]], 1)
 
-    def fit(self, graphs: Graphs, targets: Array) -> Trees:
+    def fit(self, graphs: Graphs, targets: Array) -> LightGBM:
         import lightgbm
 
         self.model = lightgbm.LGBMRegressor(
@@ -87,24 +87,24 @@ class Ridge:
 
     def __init__(self, operations: int, nodes: int) -> None:
         self.operations, self.nodes = operations, nodes
-        self.weights, self.constant = np.zeros(0), 0.0
+        self.weights, self.intercept = np.zeros(0), 0.0
 
     def fit(self, graphs: Graphs, targets: Array) -> Ridge:
         codes = one_hot_codes(graphs, self.operations, self.nodes)
-        middle, mean = codes.mean(0), float(targets.mean())
-        left, values, right = np.linalg.svd(codes - middle, full_matrices=False)
-        along, best = left.T @ (targets - mean), np.inf
+        code_mean, mean = codes.mean(0), float(targets.mean())
+        left, values, right = np.linalg.svd(codes - code_mean, full_matrices=False)
+        projected, best = left.T @ (targets - mean), np.inf
         for penalty in self.PENALTIES:
             shrinkage = values**2 / (values**2 + penalty)
             leverage = (left**2) @ shrinkage + 1 / len(targets)
-            error = np.mean(((targets - mean - left @ (shrinkage * along)) / np.maximum(1 - leverage, 1e-9)) ** 2)
+            error = np.mean(((targets - mean - left @ (shrinkage * projected)) / np.maximum(1 - leverage, 1e-9)) ** 2)
             if error < best:
-                best, self.weights = error, right.T @ (values / (values**2 + penalty) * along)
-        self.constant = mean - float(middle @ self.weights)
+                best, self.weights = error, right.T @ (values / (values**2 + penalty) * projected)
+        self.intercept = mean - float(code_mean @ self.weights)
         return self
 
     def predict(self, graphs: Graphs) -> Array:
-        return np.asarray(one_hot_codes(graphs, self.operations, self.nodes) @ self.weights + self.constant)
+        return np.asarray(one_hot_codes(graphs, self.operations, self.nodes) @ self.weights + self.intercept)
 
 
 class GCN(nn.Module):
@@ -115,19 +115,22 @@ class GCN(nn.Module):
         torch.manual_seed(seed)
         widths = [operations] + [width] * layers
         pairs = list(pairwise(widths))
-        self.ahead = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
-        self.back = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.out_linears = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+        self.in_linears = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
         self.hidden, self.head = nn.Linear(width, 128), nn.Linear(128, 1)
         self.operations, self.seed, self.epochs = operations, seed, epochs
         self.mean, self.deviation = 0.0, 1.0
 
     def forward(self, batch: Batch) -> Tensor:
         x = functional.one_hot(batch.ops, self.operations).float() * batch.present[..., None]
-        itself = torch.eye(x.shape[1])
-        along, against = batch.adjacency.float() + itself, batch.adjacency.mT.float() + itself
-        along, against = along / along.sum(-1, keepdim=True), against / against.sum(-1, keepdim=True)
-        for ahead, back in zip(self.ahead, self.back, strict=True):
-            x = 0.5 * (functional.relu(along @ ahead(x)) + functional.relu(against @ back(x)))
+        identity = torch.eye(x.shape[1])
+        out_adjacency, in_adjacency = batch.adjacency.float() + identity, batch.adjacency.mT.float() + identity
+        out_adjacency, in_adjacency = (
+            out_adjacency / out_adjacency.sum(-1, keepdim=True),
+            in_adjacency / in_adjacency.sum(-1, keepdim=True),
+        )
+        for out_linear, in_linear in zip(self.out_linears, self.in_linears, strict=True):
+            x = 0.5 * (functional.relu(out_adjacency @ out_linear(x)) + functional.relu(in_adjacency @ in_linear(x)))
         pooled = (x * batch.present[..., None]).sum(1) / batch.sizes[:, None]
         return self.head(functional.relu(self.hidden(pooled))).squeeze(-1)
 
@@ -135,12 +138,12 @@ class GCN(nn.Module):
         self.mean, self.deviation = float(targets.mean()), float(targets.std())
         standard_targets = torch.from_numpy((targets - self.mean) / self.deviation).float()
         optimizer = torch.optim.Adam(self.parameters(), lr=1e-3, weight_decay=1e-4)
-        size, stream = 16, np.random.default_rng(self.seed)
+        size, rng = 16, np.random.default_rng(self.seed)
         steps = self.epochs * -(-len(graphs) // size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         batch = Batch.of(graphs)
         for _ in range(self.epochs):
-            order = torch.from_numpy(stream.permutation(len(graphs)))
+            order = torch.from_numpy(rng.permutation(len(graphs)))
             for rows in torch.split(order, size):
                 loss = functional.mse_loss(self(batch.take(rows)), standard_targets[rows])
                 optimizer.zero_grad()

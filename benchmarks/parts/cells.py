@@ -30,7 +30,7 @@ class Table:
     cells: Callable[[Rows], Integers]
     """Function: rows ``(n, slots)`` -> cell indices ``(n,)``, -1 for invalid rows."""
     graphs: Callable[[Rows], Graphs]
-    answers: str
+    query_split: str
     """Kind of accuracy that a query returns."""
     observed_accuracy: NDArray[np.float64]
     """Accuracy that a query returns, by cell."""
@@ -56,10 +56,10 @@ class Table:
 
 def nasbench201_table() -> Table:
     graphs, valid, test = nasbench201()
-    place = {row.tobytes(): index for index, row in enumerate(nasbench201_ops().astype(np.int16))}
+    cell_of_row = {row.tobytes(): index for index, row in enumerate(nasbench201_ops().astype(np.int16))}
 
     def cells(rows: Rows) -> Integers:
-        return np.array([place[row.tobytes()] for row in np.ascontiguousarray(rows, np.int16)], np.int64)
+        return np.array([cell_of_row[row.tobytes()] for row in np.ascontiguousarray(rows, np.int16)], np.int64)
 
     space = SearchSpace("nasbench201", [Choice.make(f"edge{edge}", CHOICES) for edge in range(6)])
     return Table(space, cells, lambda rows: graphs.take(cells(rows)), "validation", valid, test, False)
@@ -81,10 +81,13 @@ def nasbench101_published_table() -> Table:
     return _nasbench101("validation", *nasbench101_valid())
 
 
-def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -> Table:
+def _nasbench101(query_split: str, indices: Integers, accuracy: NDArray[np.float64]) -> Table:
     with np.load(NASBENCH101, allow_pickle=False) as table:
-        sizes, bits = table["n_vertices"][which].astype(np.int64), table["edge_bits"][which]
-        operations, test = table["ops"][which].astype(np.int64), table["test_acc_108_mean"][which].astype(np.float64)
+        sizes, bits = table["n_vertices"][indices].astype(np.int64), table["edge_bits"][indices]
+        operations, test = (
+            table["ops"][indices].astype(np.int64),
+            table["test_acc_108_mean"][indices].astype(np.float64),
+        )
     adjacency = np.zeros((len(sizes), NODES, NODES), np.bool_)
     for bit, (x, y) in enumerate(PAIRS):
         adjacency[:, x, y] = (bits >> np.uint32(bit)) & 1
@@ -92,25 +95,31 @@ def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -
     labels[:, 1:6] = np.where(operations >= 0, operations + 2, 0)
     labels[:, 0] = 1
     labels[np.arange(len(sizes)), sizes - 1] = len(OPERATIONS) + 2
-    place = {key: index for index, key in enumerate(fingerprints(adjacency, labels).tolist())}
-    assert len(place) == len(sizes), "two cells have one fingerprint"
+    cell_of_fingerprint = {key: index for index, key in enumerate(fingerprints(adjacency, labels).tolist())}
+    assert len(cell_of_fingerprint) == len(sizes), "two cells have one fingerprint"
 
     def cells(rows: Rows) -> Integers:
-        pruned = _pruned(rows)
+        pruned = _prune(rows)
         keys = fingerprints(*pruned).tolist()
-        small = pruned[0].sum((1, 2)) <= EDGES
-        return np.array([place.get(key, -1) if good else -1 for key, good in zip(keys, small, strict=True)], np.int64)
+        within_limit = pruned[0].sum((1, 2)) <= EDGES
+        return np.array(
+            [
+                cell_of_fingerprint.get(key, -1) if within_edges else -1
+                for key, within_edges in zip(keys, within_limit, strict=True)
+            ],
+            np.int64,
+        )
 
     def graphs(rows: Rows) -> Graphs:
-        which = cells(rows)
-        return nasbench101_graphs(adjacency[which], np.maximum(labels[which] - 1, 0), sizes[which])
+        cell_indices = cells(rows)
+        return nasbench101_graphs(adjacency[cell_indices], np.maximum(labels[cell_indices] - 1, 0), sizes[cell_indices])
 
     edges = [Choice.make(f"edge{x}{y}", [0, 1]) for x, y in PAIRS]
     nodes = [Choice.make(f"op{node}", OPERATIONS) for node in range(1, 6)]
-    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, answers, accuracy, test, True)
+    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, query_split, accuracy, test, True)
 
 
-def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
+def _prune(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
     """Return adjacency ``(n, 7, 7)`` and labels ``(n, 7)``; label 0 for nodes on no path from input to output."""
     adjacency = np.zeros((len(rows), NODES, NODES), np.bool_)
     for bit, (x, y) in enumerate(PAIRS):
@@ -129,18 +138,18 @@ def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
 
 def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.uint64]:
     """Return hashes ``(n,)`` that do not depend on the order of nodes; nodes with label 0 are ignored."""
-    state = _mixed(labels.astype(np.uint64) + np.uint64(1))
+    state = _mix(labels.astype(np.uint64) + np.uint64(1))
     present = (labels > 0).astype(np.uint64)
     edges = adjacency.astype(np.uint64)
     for _ in range(NODES):
-        down = (edges * _mixed(state)[:, :, None]).sum(1, dtype=np.uint64)
-        up = (edges * _mixed(state ^ np.uint64(0x9E37))[:, None, :]).sum(2, dtype=np.uint64)
-        state = _mixed(state + _mixed(down) * np.uint64(3) + _mixed(up) * np.uint64(5))
-    total: NDArray[np.uint64] = (_mixed(state) * present).sum(1, dtype=np.uint64)
+        down = (edges * _mix(state)[:, :, None]).sum(1, dtype=np.uint64)
+        up = (edges * _mix(state ^ np.uint64(0x9E37))[:, None, :]).sum(2, dtype=np.uint64)
+        state = _mix(state + _mix(down) * np.uint64(3) + _mix(up) * np.uint64(5))
+    total: NDArray[np.uint64] = (_mix(state) * present).sum(1, dtype=np.uint64)
     return total
 
 
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

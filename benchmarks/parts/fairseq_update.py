@@ -28,14 +28,14 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import FairseqAdam
 
-from benchmarks.parts.turns import middle, rounds
+from benchmarks.parts.timing import quartiles, time_rounds
 from benchmarks.parts.update_sizes import Size, batch_of
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, get_space
 
 AIMS = (("none", "plain", 1.10), ("layer", "none", 1.08), ("neuron", "none", 1.08))
-FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"), ("neuron", "plain"))
+OTHER_RATIOS = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"), ("neuron", "plain"))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def equal_architecture(size: Size) -> Architecture:
     return get_space(size.space).validate(Architecture(genes))
 
 
-def plain_arguments(size: Size) -> Namespace:
+def fairseq_arguments(size: Size) -> Namespace:
     args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
     for side in ("encoder", "decoder"):
         for name, value in (
@@ -94,11 +94,11 @@ def plain_arguments(size: Size) -> Namespace:
     return args
 
 
-def plain_model(size: Size, task: Any) -> Any:
-    return TransformerModel.build_model(plain_arguments(size), task)
+def fairseq_model(size: Size, task: Any) -> Any:
+    return TransformerModel.build_model(fairseq_arguments(size), task)
 
 
-def our_model(size: Size, task: Any, mos: str, static: bool = False) -> TranslationModel:
+def project_model(size: Size, task: Any, mos: str, static: bool = False) -> TranslationModel:
     args = Namespace(search_space=size.space, mos=mos, dropout=0.1, share_all_embeddings=True)
     if static:
         args.subnet_json = json.dumps(equal_architecture(size).to_dict())
@@ -127,7 +127,7 @@ def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[st
     return update
 
 
-def contestants(
+def make_updates(
     size: Size, task: Task, batch: dict[str, Any]
 ) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
     """Return the update function and the millions of parameters of each row, by name."""
@@ -137,9 +137,9 @@ def contestants(
     for name in ("plain", "static", "none", "layer", "neuron"):
         torch.manual_seed(1)
         if name == "plain":
-            model = plain_model(size, task)
+            model = fairseq_model(size, task)
         else:
-            model = our_model(size, task, "none" if name == "static" else name, name == "static")
+            model = project_model(size, task, "none" if name == "static" else name, name == "static")
             model.train_architecture = equal_architecture(size)
         optimizer = optimizer_of(model)
         updates[name] = update_of(model, optimizer, plain, batch)
@@ -153,19 +153,19 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
     """Return milliseconds of an update, and ratios: medians and quartiles over rounds."""
     task = vocabulary(size)
     batch = sample_of(size)
-    updates, params_m = contestants(size, task, batch)
-    durations = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, size.space).items()}
+    updates, params_m = make_updates(size, task, batch)
+    durations = {name: np.array(seconds) for name, seconds in time_rounds(updates, repeats, size.space).items()}
 
     def ratio(name: str, base: str) -> dict[str, Any]:
-        return {"ratio": f"{name} / {base}", **middle(durations[name] / durations[base], 3)}
+        return {"ratio": f"{name} / {base}", **quartiles(durations[name] / durations[base], 3)}
 
     return {
         "target_tokens": batch["ntokens"],
         "vocabulary": size.vocabulary,
         "params_m": params_m,
-        "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in durations.items()},
+        "update_ms": {name: quartiles(1000 * seconds, 1) for name, seconds in durations.items()},
         "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
-        "further": [ratio(*pair) for pair in FURTHER],
+        "further": [ratio(*pair) for pair in OTHER_RATIOS],
         "repeats": repeats,
     }
 

@@ -47,7 +47,7 @@ def _inputs(graphs: Graphs) -> Floats:
 LATENCY_MODELS.register(FlopsModel.name, FlopsModel)
 
 
-def described(model: GraphLatencyModel) -> dict[str, Any]:
+def describe_settings(model: GraphLatencyModel) -> dict[str, Any]:
     """Return all settings of a model and of the members of an ensemble, defaults included."""
     settings = model.recipe.to_dict() if isinstance(model, NNFormerModel) else asdict(model.config)
-    return {**settings, "members": [described(member) for member in getattr(model, "members", ())]}
+    return {**settings, "members": [describe_settings(member) for member in getattr(model, "members", ())]}

@@ -14,7 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.parts.record import write_result
 from benchmarks.parts.resumable import measured_rows
-from benchmarks.parts.turns import milliseconds
+from benchmarks.parts.timing import time_ms
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
@@ -31,7 +31,7 @@ PASSES = {
     "causal forward and backward": (True, True),
     "all keys forward": (False, False),
 }
-DENSE_TO = 1024
+MAX_DENSE_LENGTH = 1024
 Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -41,14 +41,14 @@ def measure(
     """Measure and store all rows; a second call resumes."""
     machine = describe_machine(device, threads)
     settings = {"device_name": machine["device_name"], "torch": machine["torch"], "repeats": repeats}
-    cases = list(itertools.product(lengths, _possible(precisions, device), PASSES))
+    cases = list(itertools.product(lengths, _supported_precisions(precisions, device), PASSES))
     keys = [dict(zip(("positions", "precision", "pass"), case, strict=True)) for case in cases]
     rows = measured_rows(out, keys, settings, lambda index: _row(device, *cases[index], repeats))
     write_result(out, {"machine": machine, "heads": HEADS, "head_dim": DIM, "repeats": repeats, "rows": rows}, run)
     return rows
 
 
-def _possible(precisions: Sequence[str], device: str) -> list[str]:
+def _supported_precisions(precisions: Sequence[str], device: str) -> list[str]:
     """Return the precisions that the device supports.
 
     Raises:
@@ -65,18 +65,18 @@ def _possible(precisions: Sequence[str], device: str) -> list[str]:
     return available
 
 
-def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> dict[str, Any]:
-    causal, backward = PASSES[timed]
-    sequences, half = max(1, TOKENS // length if device != "cpu" else 1), half_type(precision) or torch.float32
+def _row(device: str, length: int, precision: str, pass_name: str, repeats: int) -> dict[str, Any]:
+    causal, backward = PASSES[pass_name]
+    sequences, dtype = max(1, TOKENS // length if device != "cpu" else 1), half_type(precision) or torch.float32
     generator = torch.Generator().manual_seed(0)
-    split = torch.randn(sequences, length, 3, HEADS, DIM, generator=generator).to(device, half)
+    split = torch.randn(sequences, length, 3, HEADS, DIM, generator=generator).to(device, dtype)
     tensors = [x.detach().requires_grad_(backward) for x in split.permute(2, 0, 3, 1, 4)]
-    kind = torch.device(device).type
-    form = chosen_form(kind, length, length, DIM, False)
+    device_type = torch.device(device).type
+    form = chosen_form(device_type, length, length, DIM, False)
     figures: dict[str, Any] = {"sequences": sequences, "form": form}
     with computing_in("tf32" if precision == "tf32" else "fp32", device):
-        runs = dict(_contestants(kind, form, causal, length))
-        ready = {}
+        runs = dict(_implementations(device_type, form, causal, length))
+        steps = {}
         for name, attention in runs.items():
             step = _step(attention, tensors, backward)
             try:
@@ -85,26 +85,26 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
                 torch.cuda.empty_cache()
                 figures[f"{name}_mb"] = None
                 continue
-            ready[name] = step
-        times_ms = _rounds(ready, repeats, device)
+            steps[name] = step
+        times_ms = _time_rounds(steps, repeats, device)
     figures |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in times_ms.items()}
     if "sdpa" in times_ms and "ours" in times_ms:
         figures["times_sdpa"] = round(float(np.median(np.array(times_ms["sdpa"]) / np.array(times_ms["ours"]))), 3)
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _contestants(kind: str, form: str, causal: bool, length: int) -> Iterator[tuple[str, Attention]]:
+def _implementations(device_type: str, form: str, causal: bool, length: int) -> Iterator[tuple[str, Attention]]:
     """Yield the project's attention, torch's softmax attention, and other implementations for the device."""
-    yield "ours", _ours("auto", causal, length)
+    yield "ours", _project_attention("auto", causal, length)
     yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
-    forms = ["chunked"] if kind == "cuda" else []
-    forms += ["dense"] if kind == "cuda" and length <= DENSE_TO else []
-    for rival in forms:
-        if rival != form:
-            yield rival, _ours(rival, causal, length)
+    forms = ["chunked"] if device_type == "cuda" else []
+    forms += ["dense"] if device_type == "cuda" and length <= MAX_DENSE_LENGTH else []
+    for other in forms:
+        if other != form:
+            yield other, _project_attention(other, causal, length)
 
 
-def _ours(form: str, causal: bool, length: int) -> Attention:
+def _project_attention(form: str, causal: bool, length: int) -> Attention:
     return lambda q, k, v: cosformer_attention(q, k, v, max_length=length, causal=causal, form=form)
 
 
@@ -133,11 +133,11 @@ def _peak_mb(step: Callable[[], None], device: str) -> float | None:
     return round((torch.cuda.max_memory_allocated(device) - before) / 2**20, 1)
 
 
-def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
+def _time_rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
     """Return milliseconds by round, measured alternately; by CUDA events on a GPU."""
     times_ms: dict[str, list[float]] = {name: [] for name in runs}
-    for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
-        taken_ms = milliseconds(run, torch.device(device))
-        if turn > 1:  # two rounds warm up
-            times_ms[name].append(taken_ms)
+    for round_index, (name, run) in itertools.product(range(repeats + 2), runs.items()):
+        elapsed_ms = time_ms(run, torch.device(device))
+        if round_index > 1:  # two rounds warm up
+            times_ms[name].append(elapsed_ms)
     return times_ms

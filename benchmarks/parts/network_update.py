@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.parts.turns import milliseconds
+from benchmarks.parts.timing import time_ms
 from benchmarks.parts.update_sizes import PAD, Batch, Size, batch_of
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
@@ -45,17 +45,17 @@ class Case:
         return asdict(self)
 
 
-def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict[str, Any]:
+def measure_update(case: Case, size: Size, device: torch.device, repeats: int) -> dict[str, Any]:
     """Return milliseconds of an update (median and quartiles), target tokens per second and peak memory, or a note."""
     try:
         check_precision(case.precision, device)
         training = Training(case, size, device)
-        training.largest()
+        training.train_largest()
         for index in range(WARM_UP):
             training.update(index)
-        peak = _memory_peak(device)
-        time_ms = [milliseconds(partial(training.update, index), device) for index in range(WARM_UP, WARM_UP + repeats)]
-        memory = peak()
+        peak_memory = _track_peak_memory(device)
+        times_ms = [time_ms(partial(training.update, index), device) for index in range(WARM_UP, WARM_UP + repeats)]
+        peak_gb = peak_memory()
     except ConfigError as error:
         return {"absent": str(error)}
     except torch.OutOfMemoryError:
@@ -64,7 +64,7 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    low, median, high = np.quantile(time_ms, (0.25, 0.5, 0.75))
+    low, median, high = np.quantile(times_ms, (0.25, 0.5, 0.75))
     return {
         "params_m": round(sum(parameter.numel() for parameter in training.net.parameters()) / 1e6, 2),
         "target_tokens": training.tokens,
@@ -72,7 +72,7 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
         "q25_ms": round(float(low), 2),
         "q75_ms": round(float(high), 2),
         "tokens_per_s": round(training.tokens / float(median) * 1000),
-        "peak_gb": memory,
+        "peak_gb": peak_gb,
     }
 
 
@@ -89,14 +89,16 @@ class Training:
         # a scale at which nothing overflows, so that no update is left out
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1024.0, enabled=case.precision == "fp16")
         batch = batch_of(size)
-        self.batch: Mapping[str, Tensor] = _moved(batch, device)
+        self.batch: Mapping[str, Tensor] = _to_device(batch, device)
         self.tokens = int(batch.lengths.sum())
 
     def update(self, index: int) -> None:
-        drawn = draw(self.space, index)
-        self._train([drawn] if self.case.sampling == "spos" else list(sandwich(self.space, drawn).values()))
+        architecture = draw(self.space, index)
+        self._train(
+            [architecture] if self.case.sampling == "spos" else list(sandwich(self.space, architecture).values())
+        )
 
-    def largest(self) -> None:
+    def train_largest(self) -> None:
         """Train the largest subnet, which allocates enough memory for all others."""
         self._train([self.space.largest()])
 
@@ -119,11 +121,11 @@ class Training:
         return projected_smoothed_loss(features, subnet.output, self.batch["target"].flatten(), 0.1, PAD)[0]
 
 
-def _moved(batch: Batch, device: torch.device) -> dict[str, Tensor]:
+def _to_device(batch: Batch, device: torch.device) -> dict[str, Tensor]:
     return {name: torch.from_numpy(getattr(batch, name)).to(device) for name in ("source", "previous", "target")}
 
 
-def _memory_peak(device: torch.device) -> Callable[[], float | None]:
+def _track_peak_memory(device: torch.device) -> Callable[[], float | None]:
     """Return a function that returns the peak memory in GB from now on; None on a CPU."""
     if device.type != "cuda":
         return lambda: None

@@ -28,13 +28,13 @@ class Codes:
 
     nodes: Tensor
     """``(B, N, F)`` codes of operations, attributes and shapes"""
-    whole: Tensor
+    graph_codes: Tensor
     """``(B, F)`` code of the number of nodes and static features (accuracy), or of static features (latency)"""
     adjacency: Tensor
     """``(B, N, N)`` float"""
 
     def take(self, rows: Tensor) -> Codes:
-        return Codes(self.nodes[rows], self.whole[rows], self.adjacency[rows])
+        return Codes(self.nodes[rows], self.graph_codes[rows], self.adjacency[rows])
 
 
 def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
@@ -60,16 +60,16 @@ def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = Fals
     if model.config.readout == "class_token":
         return torch.cat([_accuracy(model, part, training) for part in codes])
     p = model.config.dropout if training else 0.0
-    sums = torch.cat([_summed(model, part, p) for part in codes])
+    sums = torch.cat([_latency_sums(model, part, p) for part in codes])
     assert model.static is not None
-    static = functional.dropout(model.static(torch.cat([part.whole for part in codes])), p)
+    static = functional.dropout(model.static(torch.cat([part.graph_codes for part in codes])), p)
     hidden = functional.relu(model.hidden(torch.cat([sums, functional.relu(static)], -1)))
     return functional.softplus(model.head(functional.dropout(hidden, p)).squeeze(-1))
 
 
 def _accuracy(model: NNFormer, codes: Codes, training: bool) -> Tensor:
     p = model.config.dropout if training else 0.0
-    sizes, static = codes.whole.tensor_split([model.config.max_nodes], 1)
+    sizes, static = codes.graph_codes.tensor_split([model.config.max_nodes], 1)
     depth, token = model.depth(sizes).unsqueeze(1), model.class_token.expand(len(sizes), -1, -1)
     if model.static is not None:
         token = token + model.static(static).unsqueeze(1)
@@ -84,7 +84,7 @@ def _accuracy(model: NNFormer, codes: Codes, training: bool) -> Tensor:
     return model.head(model.norm(x)[:, 0]).squeeze(-1) + model.config.offset
 
 
-def _summed(model: NNFormer, codes: Codes, p: float) -> Tensor:
+def _latency_sums(model: NNFormer, codes: Codes, p: float) -> Tensor:
     x = model.embed(codes.nodes)
     for block in model.blocks:
         x = x + block.scale_attention * _attention(block, x, codes.adjacency, p)
@@ -110,8 +110,8 @@ def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float, tokens: Ten
 
 def _feed_forward(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tensor:
     ffn, y = block.feed_forward, block.norm_feed_forward(x)
-    ahead, back = ffn.graph(y).chunk(2, -1)
-    hidden = ffn.up(y) + torch.cat([graph @ ahead, graph.mT @ back], -1)
+    successors, predecessors = ffn.graph(y).chunk(2, -1)
+    hidden = ffn.up(y) + torch.cat([graph @ successors, graph.mT @ predecessors], -1)
     return functional.dropout(ffn.down(functional.dropout(functional.relu(hidden), p)), p)
 
 

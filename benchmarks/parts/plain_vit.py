@@ -26,26 +26,26 @@ from timm_ext.models import CIFAR10_MEAN, CIFAR10_STD
 MODEL = "vit_tiny_patch16_224"
 SIZES = {"img_size": 32, "patch_size": 4, "embed_dim": 128, "depth": 6, "num_heads": 4}
 """Changed settings of the model: 64 tokens of 32 x 32 pixels, small enough for a CPU."""
-PREPARED = {"mean": CIFAR10_MEAN, "std": CIFAR10_STD, "crop_pct": 1.0, "interpolation": "bicubic"}
+PREPROCESSING = {"mean": CIFAR10_MEAN, "std": CIFAR10_STD, "crop_pct": 1.0, "interpolation": "bicubic"}
 
 
 def loader(images: ImageSet, batch: int, training: bool) -> Any:
     augmented = {"scale": (0.6, 1.0), "ratio": (0.9, 1.1), "hflip": 0.5} if training else {}
     return create_loader(
         images, (3, 32, 32), batch, is_training=training, use_prefetcher=False, num_workers=0, pin_memory=False,
-        persistent_workers=False, **PREPARED, **augmented,
+        persistent_workers=False, **PREPROCESSING, **augmented,
     )  # fmt: skip
 
 
 def top1(model: nn.Module, batches: Any) -> float:
     """Return the percentage of correctly classified images."""
     model.eval()
-    right = total = 0
+    correct = total = 0
     with torch.inference_mode():
         for images, labels in batches:
-            right += int((model(images).argmax(1) == labels).sum())
+            correct += int((model(images).argmax(1) == labels).sum())
             total += len(labels)
-    return 100 * right / total
+    return 100 * correct / total
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     model = timm.create_model(MODEL, num_classes=images.source.classes, **sizes)
     criterion = LabelSmoothingCrossEntropy(0.1)
     optimizer = create_optimizer_v2(model, opt="adamw", lr=args.lr, weight_decay=0.05)
-    batches, tested = loader(images, args.batch_size, True), loader(test, 500, False)
+    batches, test_batches = loader(images, args.batch_size, True), loader(test, 500, False)
     total, update, history = args.epochs * len(batches), 0, []
     for epoch in range(args.epochs):
         model.train()
@@ -81,10 +81,12 @@ def main(argv: list[str] | None = None) -> None:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             update += 1
-        history.append({"epoch": epoch + 1, "top1": round(top1(model, tested), 2)})
+        history.append({"epoch": epoch + 1, "top1": round(top1(model, test_batches), 2)})
         print(history[-1], flush=True)
         settings = argparse.Namespace(model=MODEL, num_classes=images.source.classes, model_kwargs=sizes)
-        vars(settings).update({name: value for name, value in PREPARED.items() if name != "crop_pct"}, crop_pct=1.0)
+        vars(settings).update(
+            {name: value for name, value in PREPROCESSING.items() if name != "crop_pct"}, crop_pct=1.0
+        )
         state = {"epoch": epoch, "arch": MODEL, "state_dict": model.state_dict(), "args": settings, "version": 2}
         with atomic_output(args.out) as temporary:
             torch.save({**state, "metric": history[-1]["top1"]}, temporary)

@@ -19,14 +19,14 @@ from torch import Tensor
 
 from benchmarks.parts.plain_nnformer import codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
-from benchmarks.parts.speed_graphs import accuracy_graphs, random_cells
-from benchmarks.parts.turns import in_turns
+from benchmarks.parts.random_graphs import accuracy_graphs, random_cells
+from benchmarks.parts.timing import compare_throughput
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.regressions import GaussianProcess
 
-ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
+SINGLE_NETWORK = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
 """Recipes with one network, hardly trained; their speed does not depend on it."""
 QUERIES = 20
 """Number of predictions per turn."""
@@ -34,50 +34,52 @@ TRAINED, FEW = 4236, 424
 """Number of cells for the fit of statistics, and for quick runs."""
 
 
-def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
+def measure_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
     """Measure predictions with one network of a recipe, relative to its plain forward pass."""
     cells = accuracy_graphs(FEW)
     targets = np.random.default_rng(0).random(100)
-    predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
+    predictor = NNFormerPredictor(recipe, device=device, **SINGLE_NETWORK[recipe]).fit(cells[:100], targets)
     model, queries = predictor.models[0], cells[100 : 100 + 8 * QUERIES]
-    ready = [codes_of(model, queries[i : i + 1]) for i in range(len(queries))]
+    plain_inputs = [codes_of(model, queries[i : i + 1]) for i in range(len(queries))]
 
     def plain(codes: Any) -> Tensor:
         with torch.inference_mode():
             return plain_forward(model, codes)
 
-    return _questions(list(queries), predictor, ready, plain, repeats, name)
+    return _compare_queries(list(queries), predictor, plain_inputs, plain, repeats, name)
 
 
-def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
-    predictor, cells, *_ = _fitted(quick)
+def measure_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
+    predictor, cells, *_ = _fit_statistics(quick)
     model, queries = predictor.statistics, cells[-8 * QUERIES :]
     assert model is not None
-    ready = [queries[i : i + 1] for i in range(len(queries))]
-    return _questions(list(queries), predictor, ready, lambda graphs: plain_statistics(model, graphs), repeats, name)
+    plain_inputs = [queries[i : i + 1] for i in range(len(queries))]
+    return _compare_queries(
+        list(queries), predictor, plain_inputs, lambda graphs: plain_statistics(model, graphs), repeats, name
+    )
 
 
-def _questions(
+def _compare_queries(
     queries: list[Graph],
     predictor: NNFormerPredictor,
-    ready: list[Any],
+    plain_inputs: list[Any],
     plain: Callable[[Any], object],
     repeats: int,
     name: str,
 ) -> dict[str, Any]:
-    ours, theirs = itertools.cycle(queries), itertools.cycle(ready)
+    project_inputs, reference_inputs = itertools.cycle(queries), itertools.cycle(plain_inputs)
     runs = {
-        "ours": lambda: [predictor.predict([next(ours)]) for _ in range(QUERIES)],
-        "plain": lambda: [plain(next(theirs)) for _ in range(QUERIES)],
+        "ours": lambda: [predictor.predict([next(project_inputs)]) for _ in range(QUERIES)],
+        "plain": lambda: [plain(next(reference_inputs)) for _ in range(QUERIES)],
     }
-    figures = in_turns(runs, QUERIES, repeats, name)
+    figures = compare_throughput(runs, QUERIES, repeats, name)
     rates, quantile = figures["graphs_per_s"], {"median": "median", "q25": "q75", "q75": "q25"}
     figures["ms"] = {key: {rank: round(1000 / row[quantile[rank]], 2) for rank in row} for key, row in rates.items()}
-    figures["processor_ms"] = {key: round(_processor_ms(run) / QUERIES, 2) for key, run in runs.items()}
+    figures["processor_ms"] = {key: round(_cpu_ms(run) / QUERIES, 2) for key, run in runs.items()}
     return figures
 
 
-def _processor_ms(run: Callable[[], object]) -> float:
+def _cpu_ms(run: Callable[[], object]) -> float:
     """Return the median CPU time in ms."""
     times_ms = []
     for _ in range(5):
@@ -87,28 +89,28 @@ def _processor_ms(run: Callable[[], object]) -> float:
     return float(np.median(times_ms))
 
 
-def statistics_of_all(quick: bool) -> dict[str, Any]:
+def measure_all_cells(quick: bool) -> dict[str, Any]:
     """Measure the fit of the recipe ``statistics`` and its predictions of all cells of NAS-Bench-101.
 
     Seconds are wall time and CPU time. The ratio to the plain computation is measured on some of the cells.
     """
-    predictor, cells, everything, fitted = _fitted(quick)
+    predictor, cells, total, fit_times = _fit_statistics(quick)
     model, graphs = predictor.statistics, cells[-2048:]
     assert model is not None
     results = {}
     for key, run in (("plain", lambda: plain_statistics(model, graphs)), ("ours", lambda: model.predict(graphs))):
-        begun = time.process_time()
+        run_start = time.process_time()
         rows = run()
-        results[key], results[f"{key} rows"] = time.process_time() - begun, rows
-    start, busy = time.perf_counter(), time.process_time()
+        results[key], results[f"{key} rows"] = time.process_time() - run_start, rows
+    start, cpu_start = time.perf_counter(), time.process_time()
     predictor.predict(cells)
-    share = everything / len(cells)
-    seconds = {"seconds": time.perf_counter() - start, "processor_s": time.process_time() - busy}
+    scale = total / len(cells)
+    seconds = {"seconds": time.perf_counter() - start, "processor_s": time.process_time() - cpu_start}
     return {
         "taught": predictor.info["graphs"],
         "cells": len(cells),
-        **{key: round(value, 1) for key, value in fitted.items()},
-        **{key: round(value * share, 1) for key, value in seconds.items()},
+        **{key: round(value, 1) for key, value in fit_times.items()},
+        **{key: round(value * scale, 1) for key, value in seconds.items()},
         "plain_times_ours": round(results["plain"] / results["ours"], 1),
         "largest_difference": float(np.abs(results["plain rows"] - results["ours rows"]).max()),
     }
@@ -117,33 +119,33 @@ def statistics_of_all(quick: bool) -> dict[str, Any]:
 def plain_statistics(model: StatisticsModel, graphs: Graphs) -> NDArray[np.float64]:
     """Compute :meth:`StatisticsModel.predict` in float64, one Gaussian process and tree after another."""
     values = model.description.describe(graphs)
-    smooth = [
+    process_means = [
         _posterior(process, torch.from_numpy(values[:, columns.numpy()]))
         for process, columns in zip(model.processes, model.columns, strict=True)
     ]
-    boosted = [trees.predict(values) for trees in model.trees]
-    return model.mean + model.deviation * np.stack([np.mean(smooth, 0), np.mean(boosted, 0)])
+    tree_means = [trees.predict(values) for trees in model.trees]
+    return model.mean + model.deviation * np.stack([np.mean(process_means, 0), np.mean(tree_means, 0)])
 
 
 def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
     scaled = ((values - process.mean) / process.deviation).clamp(-5, 5) * process.rates
-    inner = scaled @ process.points.T
-    apart = scaled.square().sum(1)[:, None] + process.points.square().sum(1) - 2 * inner
-    kernel = process.variances[0] * torch.exp(-apart.clamp(min=0) / 2) + process.variances[1] * inner
+    products = scaled @ process.points.T
+    distances = scaled.square().sum(1)[:, None] + process.points.square().sum(1) - 2 * products
+    kernel = process.variances[0] * torch.exp(-distances.clamp(min=0) / 2) + process.variances[1] * products
     return (kernel @ process.weights).numpy()
 
 
 @functools.cache
-def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
-    trained, stream = FEW if quick else TRAINED, np.random.default_rng(0)
+def _fit_statistics(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
+    train_size, rng = FEW if quick else TRAINED, np.random.default_rng(0)
     if absent(NASBENCH101):
-        graphs = random_cells(trained + 4096)
+        graphs = random_cells(train_size + 4096)
         targets = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
     else:
         graphs, targets = nasbench101()
-    everything, order = len(graphs), stream.permutation(len(graphs))
-    rows = order[:trained]
-    start, busy = time.perf_counter(), time.process_time()
+    total, order = len(graphs), rng.permutation(len(graphs))
+    rows = order[:train_size]
+    start, cpu_start = time.perf_counter(), time.process_time()
     predictor = NNFormerPredictor("statistics").fit(graphs.take(rows), targets[rows])
-    seconds = {"fit_seconds": time.perf_counter() - start, "fit_processor_s": time.process_time() - busy}
-    return predictor, graphs.take(order[:8192]) if quick else graphs, everything, seconds
+    seconds = {"fit_seconds": time.perf_counter() - start, "fit_processor_s": time.process_time() - cpu_start}
+    return predictor, graphs.take(order[:8192]) if quick else graphs, total, seconds

@@ -23,7 +23,7 @@ def command(file: str, argv: Sequence[str] | None = None) -> str:
         argv: arguments; default: those of the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return shlex.join(["python", "-m", "benchmarks", PurePath(file).stem, *map(_shortened, arguments)])
+    return shlex.join(["python", "-m", "benchmarks", PurePath(file).stem, *map(_shorten, arguments)])
 
 
 def write_result(path: Path, content: Mapping[str, Any], run: str, adds: bool = False) -> None:
@@ -36,12 +36,12 @@ def write_result(path: Path, content: Mapping[str, Any], run: str, adds: bool = 
     before = read_json(path).get("measured", {}) if adds and path.exists() else {}
     previous = [{key: before[key] for key in ("date", "command")}] if before else []
     earlier = [*before.get("earlier", []), *previous]
-    if earlier := [each for each in earlier if each["command"] != run]:
+    if earlier := [entry for entry in earlier if entry["command"] != run]:
         measured["earlier"] = earlier
     write_json(path, {"measured": measured, **{key: value for key, value in content.items() if key != "measured"}})
 
 
-def _shortened(argument: str) -> str:
+def _shorten(argument: str) -> str:
     name, equals, value = argument.rpartition("=")
     short = PurePath(value).name if "/" in value or "\\" in value else value
     return f"{name}{equals}{short or value}"

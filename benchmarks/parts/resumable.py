@@ -24,12 +24,12 @@ class Task(Protocol):
         """Identifying fields of the result."""
 
 
-def is_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
+def is_result_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
     """Return True if a record is the result of a task; a record without ``settings`` matches all settings."""
     return all(record[name] == value if name in record else name == "settings" for name, value in key.items())
 
 
-def stopping(until: float, name: str) -> Callable[[int, int, float], None]:
+def time_limit_callback(until: float, name: str) -> Callable[[int, int, float], None]:
     """Return a progress callback that raises OutOfTimeError when the monotonic clock passes ``until``.
 
     Raises:
@@ -49,7 +49,7 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def merged(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
+def merge_rows(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
     """Add rows to those of an earlier result; rows with equal values of ``names`` are replaced."""
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -74,9 +74,9 @@ def results(
         report: function called with all results after each new one.
     """
     records = read_jsonl(work) if work.exists() else []
-    waiting = [task for task in tasks if not any(is_of(record, task.key) for record in records)]
+    pending = [task for task in tasks if not any(is_result_of(record, task.key) for record in records)]
 
-    def keep(record: dict[str, Any]) -> None:
+    def store(record: dict[str, Any]) -> None:
         append_jsonl(work, record)
         records.append(record)
         print(json.dumps(record), flush=True)
@@ -84,13 +84,13 @@ def results(
             report(records)
 
     if not jobs:
-        for task in waiting:
-            keep(run(task))
+        for task in pending:
+            store(run(task))
         return records
     with ProcessPoolExecutor(jobs) as pool:
         try:
-            for future in as_completed([pool.submit(run, task) for task in waiting]):
-                keep(future.result())
+            for future in as_completed([pool.submit(run, task) for task in pending]):
+                store(future.result())
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -114,7 +114,7 @@ def measured_rows(
     rows = []
     for index, key in enumerate(keys):
         task = {**key, "settings": settings_hash(settings)}
-        record = next((record for record in stored if is_of(record, task)), None)
+        record = next((record for record in stored if is_result_of(record, task)), None)
         if record is None:
             record = {**task, **measure(index)}
             if file is not None:

@@ -20,7 +20,7 @@ from nas_core.files.writing import write_json
 USER_DIR = Path(__file__).parents[2] / "fairseq_ext"
 SENTENCES = ("--workload", "source_length=16", "--workload", "target_length=16", "--workload", "beam=4")
 """Workload of latency measurements."""
-_REUSE = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**30))
+_MALLOC_SETTINGS = dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**30))
 """Settings of glibc, which otherwise returns large buffers to the system after each operation."""
 TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
 
@@ -41,12 +41,12 @@ class Runs:
             command = [str(Path(sys.executable).parent / str(program)), *map(str, arguments)]
             environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
             if program == "fairseq-train":
-                environment = {**_REUSE, **environment}
+                environment = {**_MALLOC_SETTINGS, **environment}
             start = time.monotonic()
             with open(log, "w", encoding="utf-8") as file:
                 print("$", *command, file=file, flush=True)
-                ended = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False)
-            if ended.returncode:
+                process = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False)
+            if process.returncode:
                 raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
             write_json(seconds, {"seconds": round(time.monotonic() - start, 1), "threads": self.threads})
         return log.read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ class TranslationRuns(Runs):
         common = ("--share-all-embeddings", "--label-smoothing", 0.1, "--max-tokens", 4096)
         return self.fairseq_train(name, *common, *arguments)
 
-    def searched(
+    def search(
         self, name: str, checkpoint: Path, model: Path, limits: dict[str, float], sentences: int, iterations: int
     ) -> dict[str, dict[str, Any]]:
         """Search under several latency limits; return name of a limit -> best network."""
@@ -143,17 +143,17 @@ def schedule(updates: int, warm_up: int | None = None) -> tuple[object, ...]:
             "--total-num-update", updates, "--max-update", updates)  # fmt: skip
 
 
-def as_folder(images: Path, split: str, folder: Path) -> Path:
+def export_images(images: Path, split: str, folder: Path) -> Path:
     """Write the images of a file to ``folder/split``, one folder per class."""
-    place = folder / split
-    if not place.exists():
+    target = folder / split
+    if not target.exists():
         unfinished = folder / f"{split}.unfinished"
         with np.load(images, allow_pickle=False) as table:
             data, labels, names = table["data"], table["label"], table["classes"]
-            ends = table["offset"].tolist()
+            offsets = table["offset"].tolist()
         for index, label in enumerate(labels.tolist()):
             file = unfinished / str(names[label]) / f"{index}.jpg"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data[ends[index] : ends[index + 1]].tobytes())
-        unfinished.rename(place)
+            file.write_bytes(data[offsets[index] : offsets[index + 1]].tobytes())
+        unfinished.rename(target)
     return folder

@@ -28,7 +28,7 @@ class Published:
     """Families are modules."""
     costs: Floats
     """``(G, 3)`` MACs and activations of a batch, parameters"""
-    left_out: dict[str, int]
+    excluded: dict[str, int]
     """Numbers of excluded networks: ``skipped`` without a graph, ``without costs``."""
 
 
@@ -49,10 +49,12 @@ def read(folder: Path) -> Published:
             " --from-timm'"
         )
     batch = np.array([rows[name]["settings"]["batch_size"] for name in data.names[complete].tolist()], np.float64)
-    table = np.array([[costs[name] for name in COSTS] for costs, kept in zip(published, complete, strict=True) if kept])
+    table = np.array(
+        [[costs[name] for name in COSTS] for costs, is_complete in zip(published, complete, strict=True) if is_complete]
+    )
     table[:, :2] *= batch[:, None]
-    left_out = {"skipped": len(data.skipped), "without costs": int((~complete).sum())}
-    return Published(str(networks.machine["device_name"]), data.take(complete), table, left_out)
+    excluded = {"skipped": len(data.skipped), "without costs": int((~complete).sum())}
+    return Published(str(networks.machine["device_name"]), data.take(complete), table, excluded)
 
 
 def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
@@ -61,22 +63,22 @@ def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[n
     Raises:
         DataError: there are fewer modules than folds.
     """
-    names, which, sizes = np.unique(np.asarray(modules), return_inverse=True, return_counts=True)
+    names, module_index, sizes = np.unique(np.asarray(modules), return_inverse=True, return_counts=True)
     if len(names) < folds:
         raise DataError(f"there are {len(names)} modules for {folds} folds; expected at least as many modules")
     order = np.random.default_rng(seed).permutation(len(names))
-    filled, of_module = np.zeros(folds), np.zeros(len(names), np.int64)
+    fold_sizes, fold_of_module = np.zeros(folds), np.zeros(len(names), np.int64)
     for module in sorted(order, key=lambda module: -sizes[module]):
-        of_module[module] = int(filled.argmin())
-        filled[of_module[module]] += sizes[module]
-    return of_module[which]
+        fold_of_module[module] = int(fold_sizes.argmin())
+        fold_sizes[fold_of_module[module]] += sizes[module]
+    return fold_of_module[module_index]
 
 
 def network_folds(count: int, folds: int, seed: int = 0) -> NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(count) % folds
 
 
-def in_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> NetworkLatencies:
+def with_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> NetworkLatencies:
     return replace(data, families=np.array([f"{split}-{fold}" for fold in folds.tolist()]), skipped=())
 
 
@@ -97,7 +99,7 @@ def _terms(logs: Floats) -> Floats:
     return np.hstack([np.ones((len(logs), 1)), logs, logs[:, first] * logs[:, second]])
 
 
-def judged(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
+def latency_errors(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
     names = np.asarray(modules)
     by_module = {
         str(name): {

@@ -19,7 +19,7 @@ from nas_core.predictor.training import TrainConfig, Trainer
 STATISTICS: dict[str, Any] = {"targets": "mean", "processes": 1, "trees": 0}
 """Settings of the statistics."""
 PRETRAINED_ON, PRETRAIN_EPOCHS = 2000, 8
-RATE, TUNING_RATE = 3e-3, 1e-3
+LR, FINETUNING_LR = 3e-3, 1e-3
 
 
 def statistics(case: Case) -> Array:
@@ -32,14 +32,14 @@ def statistics(case: Case) -> Array:
 
 def network(case: Case) -> Array:
     """Predict by a small NN-Former from scratch, trained twice as long as :func:`tuned`."""
-    return _learned(_new(case.table, case.draw), case, 2 * tuning_epochs(case.size), RATE)
+    return _train_and_predict(_new_model(case.table, case.draw), case, 2 * finetuning_epochs(case.size), LR)
 
 
-def tuned(case: Case) -> Array:
+def finetuned(case: Case) -> Array:
     """Predict by the same network, pretrained on the sources and then fine-tuned."""
-    model = _new(case.table, case.draw)
+    model = _new_model(case.table, case.draw)
     model.load_state_dict(pretrained(case.table, case.device, case.draw).state_dict())
-    return _learned(model, case, tuning_epochs(case.size), TUNING_RATE)
+    return _train_and_predict(model, case, finetuning_epochs(case.size), FINETUNING_LR)
 
 
 @functools.lru_cache(maxsize=1)
@@ -49,54 +49,56 @@ def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
     The target is the geometric mean of the sources' milliseconds, each divided by its mean.
     """
     sources = table.latency_ms[:, Case(table, device, 0, draw).sources]
-    common = np.exp(np.log(sources / sources.mean(0)).mean(1))
-    rows = np.random.default_rng([draw, 24]).permutation(len(common))[:PRETRAINED_ON]
-    config = _training(PRETRAIN_EPOCHS, RATE, 32, draw)
-    return _trained(_new(table, draw), table.graphs.take(rows), common[rows], config)
+    mean_targets = np.exp(np.log(sources / sources.mean(0)).mean(1))
+    rows = np.random.default_rng([draw, 24]).permutation(len(mean_targets))[:PRETRAINED_ON]
+    config = _train_config(PRETRAIN_EPOCHS, LR, 32, draw)
+    return _train(_new_model(table, draw), table.graphs.take(rows), mean_targets[rows], config)
 
 
-def tuning_epochs(size: int) -> int:
+def finetuning_epochs(size: int) -> int:
     return 40 if size <= 100 else 15
 
 
 def network_settings(size: int) -> dict[str, Any]:
-    training = asdict(_training(PRETRAIN_EPOCHS, RATE, _batch(size), 0))
-    more = [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE]
-    return {"training": training, "more": more, "model": asdict(_model(9, 1))}
+    training = asdict(_train_config(PRETRAIN_EPOCHS, LR, _batch_size(size), 0))
+    pretraining = [PRETRAINED_ON, finetuning_epochs(size), FINETUNING_LR]
+    return {"training": training, "more": pretraining, "model": asdict(_model_config(9, 1))}
 
 
-def _model(operations: int, attributes: int) -> NNFormerConfig:
+def _model_config(operations: int, attributes: int) -> NNFormerConfig:
     return NNFormerConfig.latency(
         operations=operations, attributes=attributes, shapes=0, static=0, dim=64, layer_scale=0.1
     )
 
 
-def _new(table: LatencyTable, draw: int) -> NNFormer:
+def _new_model(table: LatencyTable, draw: int) -> NNFormer:
     torch.manual_seed(draw)
     attributes = 0 if table.graphs.attributes is None else table.graphs.attributes.shape[1]
-    return NNFormer(_model(int(table.graphs.ops.max()) + 1, attributes))
+    return NNFormer(_model_config(int(table.graphs.ops.max()) + 1, attributes))
 
 
-def _batch(size: int) -> int:
+def _batch_size(size: int) -> int:
     return min(32, max(4, size // 8))
 
 
-def _training(epochs: int, rate: float, batch: int, seed: int) -> TrainConfig:
+def _train_config(epochs: int, lr: float, batch: int, seed: int) -> TrainConfig:
     return TrainConfig(
-        epochs=epochs, batch_size=batch, copies=1, lr=rate, final_lr=0.0, loss="log", rank_weight=0.0,
+        epochs=epochs, batch_size=batch, copies=1, lr=lr, final_lr=0.0, loss="log", rank_weight=0.0,
         consistency_weight=0.0, clip=10.0, equal_sizes=False, precision="fp32", seed=seed,
     )  # fmt: skip
 
 
-def _learned(model: NNFormer, case: Case, epochs: int, rate: float) -> Array:
+def _train_and_predict(model: NNFormer, case: Case, epochs: int, lr: float) -> Array:
     """Predict the test networks after training, with targets divided by the median."""
-    times, graphs = case.latency_ms[case.train], case.table.graphs
-    unit = float(np.median(times))
-    config = _training(epochs, rate, _batch(case.size), case.draw)
-    return unit * score(_trained(model, graphs.take(case.train), times / unit, config), graphs.take(case.test), "fp32")
+    train_ms, graphs = case.latency_ms[case.train], case.table.graphs
+    median_ms = float(np.median(train_ms))
+    config = _train_config(epochs, lr, _batch_size(case.size), case.draw)
+    return median_ms * score(
+        _train(model, graphs.take(case.train), train_ms / median_ms, config), graphs.take(case.test), "fp32"
+    )
 
 
-def _trained(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfig) -> NNFormer:
+def _train(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfig) -> NNFormer:
     trainer = Trainer(model, graphs, targets, config)
     for _ in trainer.steps():
         pass

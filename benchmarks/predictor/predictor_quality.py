@@ -29,21 +29,21 @@ from typing import Any
 import torch
 
 from benchmarks.parts import published as _published
-from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
 from benchmarks.parts.accuracy.methods import (
+    DEFAULT_METHODS,
     METHODS,
     TEST_LABELS,
-    USUAL,
-    predictor_by,
+    make_predictor,
     recipe_of,
     settings_of,
-    trains,
+    trains_networks,
 )
-from benchmarks.parts.accuracy.rows import PAPER, summary
+from benchmarks.parts.accuracy.metrics import interval_coverage, predict_components, predict_with_std, search_gain
+from benchmarks.parts.accuracy.rows import PUBLISHED_TAU, summary
 from benchmarks.parts.accuracy.splits import HeldOut, Split, split
 from benchmarks.parts.accuracy.tables import BENCHMARKS
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import OutOfTimeError, merged, results, settings_hash, stopping
+from benchmarks.parts.resumable import OutOfTimeError, merge_rows, results, settings_hash, time_limit_callback
 from nas_core.device import device_name
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.latency.machine import describe_machine
@@ -52,7 +52,7 @@ from nas_core.predictor import NNFormerPredictor, kendall_tau
 from nas_core.predictor.recipes import recipe_types
 
 RESULTS = Path(__file__).parents[1] / "results"
-THERE = ("nasbench101", "nasbench201")
+GPU_BENCHMARKS = ("nasbench101", "nasbench201")
 """Benchmarks of the paper's tables, trained on a GPU."""
 
 
@@ -96,7 +96,7 @@ def split_of(task: Task) -> Split:
 
 
 def predictor_of(task: Task) -> Any:
-    return predictor_by(task.method, BENCHMARKS[task.benchmark].kinds, task.draw, task.device, task.changes)
+    return make_predictor(task.method, BENCHMARKS[task.benchmark].graph_limits, task.draw, task.device, task.changes)
 
 
 def run(task: Task, unfinished: Path | None = None, until: float = float("inf")) -> dict[str, Any]:
@@ -110,39 +110,43 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
         OutOfTimeError: the time limit is reached.
     """
     torch.set_num_threads(1)
-    in_time = stopping(until, f"{task.benchmark}, {task.size} cells, {task.method}")
-    chosen = split_of(task)
-    start, used = time.perf_counter(), time.process_time()
+    progress = time_limit_callback(until, f"{task.benchmark}, {task.size} cells, {task.method}")
+    data = split_of(task)
+    start, cpu_start = time.perf_counter(), time.process_time()
     predictor = predictor_of(task)
     if unfinished is None or not isinstance(predictor, NNFormerPredictor):
-        predictor.fit(chosen.graphs, chosen.targets)
+        predictor.fit(data.graphs, data.targets)
     else:
         unfinished.mkdir(parents=True, exist_ok=True)
-        goes_on = unfinished / settings_hash(task.key)
-        predictor.fit(chosen.graphs, chosen.targets, progress=in_time, checkpoint=goes_on)
-    fitted, fit_cpu = time.perf_counter(), time.process_time() - used
-    predicted = predictor.predict(chosen.judged)
-    times = {"fit_s": fitted - start, "fit_cpu_s": fit_cpu, "predict_s": time.perf_counter() - fitted}
-    search = of_a_search(predicted, chosen.accuracies, BENCHMARKS[task.benchmark].higher_is_better)
+        checkpoint = unfinished / settings_hash(task.key)
+        predictor.fit(data.graphs, data.targets, progress=progress, checkpoint=checkpoint)
+    fit_end, fit_cpu_s = time.perf_counter(), time.process_time() - cpu_start
+    predicted = predictor.predict(data.eval_graphs)
+    times = {"fit_s": fit_end - start, "fit_cpu_s": fit_cpu_s, "predict_s": time.perf_counter() - fit_end}
+    search = search_gain(predicted, data.eval_accuracies, BENCHMARKS[task.benchmark].higher_is_better)
     return {
         **task.key,
-        "tau": kendall_tau(predicted, chosen.accuracies),
-        "cells": len(chosen.accuracies),
+        "tau": kendall_tau(predicted, data.eval_accuracies),
+        "cells": len(data.eval_accuracies),
         **search,
-        **({} if chosen.held_out is None else _outside(predictor, chosen.held_out)),
-        **{k: v for k, v in getattr(predictor, "info", {}).items() if k == "precision" and unfinished is not None},
+        **({} if data.held_out is None else _held_out_metrics(predictor, data.held_out)),
+        **{
+            name: value
+            for name, value in getattr(predictor, "info", {}).items()
+            if name == "precision" and unfinished is not None
+        },
         **{name: round(value, 1) for name, value in times.items()},
     }
 
 
-def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
-    predicted, std = foreseen(predictor, held_out.graphs)
+def _held_out_metrics(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
+    predicted, std = predict_with_std(predictor, held_out.graphs)
     figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
     if std is not None:
-        figures |= within_spread(predicted, std, held_out.observed)
-    if parts := parts_of(predictor, held_out.graphs):
-        rows = {"whole": predicted, **parts}
-        figures["parts"] = {name: kendall_tau(row, held_out.true) for name, row in rows.items()}
+        figures |= interval_coverage(predicted, std, held_out.observed)
+    if components := predict_components(predictor, held_out.graphs):
+        predictions = {"whole": predicted, **components}
+        figures["parts"] = {name: kendall_tau(component, held_out.true) for name, component in predictions.items()}
         figures["network_share"] = predictor.network_share
     return figures
 
@@ -152,45 +156,49 @@ def main(argv: list[str] | None = None) -> None:
     on_gpu = torch.device(options.device).type != "cpu"
     options.out = options.out or RESULTS / ("cuda" if on_gpu else "") / "predictor_quality.json"
     options.work = options.work or Path("runs") / f"predictor_quality{'_cuda' if on_gpu else ''}.jsonl"
-    options.methods = options.methods or (["paper"] if on_gpu else list(USUAL))
-    options.benchmark = options.benchmark or (THERE if on_gpu else tuple(BENCHMARKS))
+    options.methods = options.methods or (["paper"] if on_gpu else list(DEFAULT_METHODS))
+    options.benchmark = options.benchmark or (GPU_BENCHMARKS if on_gpu else tuple(BENCHMARKS))
     try:
         tasks = _tasks(options, on_gpu)
     except NasExtError as error:
         raise SystemExit(f"predictor_quality: error: {error}") from None
 
-    def written(records: list[dict[str, Any]]) -> None:
+    def write(records: list[dict[str, Any]]) -> None:
         if not options.validate and records:
-            rows = merged(options.out, summary(records), ("benchmark", "size", "method"))
+            rows = merge_rows(options.out, summary(records), ("benchmark", "size", "method"))
             content = {"rows": rows, "machine": describe_machine(options.device, 1)}
             write_result(options.out, content, command(__file__, argv), adds=True)
 
     if not on_gpu:
-        written(results(tasks, run, options.work, options.jobs))
+        write(results(tasks, run, options.work, options.jobs))
         return
     run_task = functools.partial(run, unfinished=options.work.with_suffix(""), until=time.monotonic() + options.limit_s)
     try:
-        written(results(tasks, run_task, options.work, 0, written))
+        write(results(tasks, run_task, options.work, 0, write))
     except OutOfTimeError as error:
         raise SystemExit(f"predictor_quality: stopped, {error}; the same command resumes") from None
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, help=f"default: all; on a GPU {' '.join(THERE)}")
+    parser.add_argument(
+        "--benchmark", nargs="+", choices=BENCHMARKS, help=f"default: all; on a GPU {' '.join(GPU_BENCHMARKS)}"
+    )
     parser.add_argument("--sizes", nargs="+", type=int, help="training cells; default: those of each benchmark")
-    draws = "seeds of the draws; default: 0 1 2 3 4, of methods that train networks 0 1 2, on a GPU 0"
-    parser.add_argument("--draws", nargs="+", type=int, help=draws)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, help=f"default: {' '.join(USUAL)}; on a GPU paper")
+    draws_help = "seeds of the draws; default: 0 1 2 3 4, of methods that train networks 0 1 2, on a GPU 0"
+    parser.add_argument("--draws", nargs="+", type=int, help=draws_help)
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, help=f"default: {' '.join(DEFAULT_METHODS)}; on a GPU paper"
+    )
     parser.add_argument("--device", default="cpu", help="where NN-Former computes: cpu, cuda, cuda:1")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="seconds of this call, not on the CPU")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changes of the recipe")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    judged = "where all cells judge, test on this number of cells, drawn at random"
-    parser.add_argument("--judged", type=int, metavar="CELLS", help=judged)
+    cells_help = "where all cells judge, test on this number of cells, drawn at random"
+    parser.add_argument("--judged", type=int, metavar="CELLS", help=cells_help)
     parser.add_argument("--validate", action="store_true", help="judge by validation accuracies of other cells")
-    bound = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"
-    parser.add_argument("--upper-bound", action="store_true", help=bound)
+    bound_help = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"
+    parser.add_argument("--upper-bound", action="store_true", help=bound_help)
     parser.add_argument("--work", type=Path, help="results as they come; default: in runs")
     parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in cuda there")
     return parser
@@ -205,26 +213,33 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
     changes = tuple(parsed_settings(options.set, {**recipe_types(), "width": int, "layers": int}).items())
     for method in options.methods:
         recipe = recipe_of(method, changes)
-        late = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
-        if late and recipe is not None and recipe.members and recipe.targets == "none":
-            raise ConfigError(f"method {method!r} predicts fractions, but {late[0]} has milliseconds; leave out one")
-    sizes = {name: tuple(PAPER[name]) if on_gpu and name in PAPER else BENCHMARKS[name].sizes for name in BENCHMARKS}
+        latency_benchmarks = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
+        if latency_benchmarks and recipe is not None and recipe.members and recipe.targets == "none":
+            raise ConfigError(
+                f"method {method!r} predicts fractions, but {latency_benchmarks[0]} has milliseconds; leave out one"
+            )
+    sizes = {
+        name: tuple(PUBLISHED_TAU[name]) if on_gpu and name in PUBLISHED_TAU else BENCHMARKS[name].sizes
+        for name in BENCHMARKS
+    }
     return [
-        Task(benchmark, size, draw, method, changes, options.validate, judged, options.device, options.upper_bound)
-        for benchmark in here(options.benchmark)
-        for judged in [_judges(benchmark, options.judged)]
+        Task(benchmark, size, draw, method, changes, options.validate, eval_count, options.device, options.upper_bound)
+        for benchmark in available(options.benchmark)
+        for eval_count in [_eval_count(benchmark, options.judged)]
         for size in options.sizes or sizes[benchmark]
         for method in options.methods
-        for draw in options.draws or range(1 if on_gpu else 3 if trains(method) else 5)
+        for draw in options.draws or range(1 if on_gpu else 3 if trains_networks(method) else 5)
     ]
 
 
-def _judges(benchmark: str, cells: int | None) -> int | None:
-    subset = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
+def _eval_count(benchmark: str, cells: int | None) -> int | None:
+    subset = (
+        cells is not None and BENCHMARKS[benchmark].evaluates_all and cells < len(BENCHMARKS[benchmark].load().graphs)
+    )
     return cells if subset else None
 
 
-def here(benchmarks: Iterable[str]) -> list[str]:
+def available(benchmarks: Iterable[str]) -> list[str]:
     """Return the benchmarks whose tables are available; print why others are skipped."""
     available = []
     for benchmark in benchmarks:

@@ -30,13 +30,13 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.parts.floors import floors, free_gib, positions, waited_for
 from benchmarks.parts.plain_nnformer import PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
-from benchmarks.parts.queries import one_network, one_of_statistics, statistics_of_all
+from benchmarks.parts.queries import measure_all_cells, measure_network, measure_statistics
+from benchmarks.parts.random_graphs import accuracy_graphs, latency_graphs, random_cells
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs, random_cells
-from benchmarks.parts.turns import flat, in_turns, judged, middle
+from benchmarks.parts.timing import check_aim, compare_throughput, quartiles, throughput_rows
+from benchmarks.parts.weight_products import free_gib, position_count, synchronized, weight_products
 from nas_core.files.reading import read_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
@@ -70,7 +70,7 @@ pairs/s.
 """
 
 
-def lively(config: NNFormerConfig, device: str) -> NNFormer:
+def randomized_model(config: NNFormerConfig, device: str) -> NNFormer:
     """Return a model whose outputs depend on all weights, so that mistakes show."""
     torch.manual_seed(0)
     model = NNFormer(config).eval()
@@ -99,19 +99,19 @@ def check_equal(model: NNFormer, graphs: Graphs) -> float:
 def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
     """Measure predictions on changing batches."""
     parts = [pool[start : start + batch] for start in range(0, len(pool) - batch + 1, batch)]
-    ours, ready = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
+    inputs, plain_codes = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
     scorer = Scorer(model)
 
     def plain() -> Tensor:
         with torch.inference_mode():
-            return plain_forward(model, next(ready))
+            return plain_forward(model, next(plain_codes))
 
     runs = {
-        "ours": lambda: scorer(next(ours)),
+        "ours": lambda: scorer(next(inputs)),
         "plain": plain,
-        **floors(model, positions(model, parts[0]), False),
+        **weight_products(model, position_count(model, parts[0]), False),
     }
-    return in_turns(waited_for(runs, str(scorer.device)), batch, repeats, name)
+    return compare_throughput(synchronized(runs, str(scorer.device)), batch, repeats, name)
 
 
 def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
@@ -122,23 +122,23 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
     reference, first, device = PlainTraining(copy.deepcopy(model)), graphs[:batch], next(model.parameters()).device
     codes, first_targets = codes_of(model, first), torch.from_numpy(targets[:batch]).float().to(device)
     runs = {"ours": lambda: next(steps).item(), "plain": lambda: reference.update(codes, first_targets)}
-    runs |= floors(model, 2 * positions(model, first), True)
-    return in_turns(waited_for(runs, str(device)), batch, repeats, name)
+    runs |= weight_products(model, 2 * position_count(model, first), True)
+    return compare_throughput(synchronized(runs, str(device)), batch, repeats, name)
 
 
 def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     """Train on 424 cells and compare the order of predictions in both precisions."""
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
-        everything = random_cells(424 + cells)
-        accuracies = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in everything])
+        graphs = random_cells(424 + cells)
+        accuracies = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
         rows = np.arange(424, 424 + cells)
     else:
-        everything, accuracies = nasbench101()
+        graphs, accuracies = nasbench101()
     predictor = NNFormerPredictor("paper", epochs=epochs, device=device)
     with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
-        predictor.fit(everything[:424], accuracies[:424], progress=lambda step, steps, loss: bar.update())
-    exact, fast = (score(predictor.models[0], everything.take(rows), kind) for kind in ("fp32", "bf16"))
+        predictor.fit(graphs[:424], accuracies[:424], progress=lambda step, steps, loss: bar.update())
+    exact, fast = (score(predictor.models[0], graphs.take(rows), kind) for kind in ("fp32", "bf16"))
     taus = {kind: kendall_tau(values, accuracies[rows]) for kind, values in (("fp32", exact), ("bf16", fast))}
     return {
         "cells": len(rows),
@@ -161,16 +161,16 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
         with torch.inference_mode():
             dense = model(Batch.of(graphs, device=next(model.parameters()).device)).double().cpu().numpy()
         differences[name] = float(np.abs(score(model, graphs, "fp32") / dense - 1).max())
-    for turn in range(repeats + 1):
-        for name in list(cases)[:: 1 if turn % 2 else -1]:
+    for round_index in range(repeats + 1):
+        for name in list(cases)[:: 1 if round_index % 2 else -1]:
             start = time.perf_counter()
             score(model, cases[name])
-            if turn:
+            if round_index:
                 durations[name].append(time.perf_counter() - start)
     small, large = (np.array(durations[name]) for name in cases)
     return {
-        "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in durations.items()},
-        "time_per_node_ratio": middle(large / small, 3),
+        "us_per_node": {name: quartiles(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in durations.items()},
+        "time_per_node_ratio": quartiles(large / small, 3),
         "largest_relative_difference": max(differences.values()),
         "relative_differences": differences,
         "repeats": repeats,
@@ -191,17 +191,19 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
     return {"cells": len(graphs), "taken_s": round(seconds, 1), "seconds": round(seconds * ALL_CELLS / len(graphs), 1)}
 
 
-def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str) -> dict[str, Any]:
+def measure(
+    repeats: int, quick: bool, prefixes: Sequence[str], before: Mapping[str, Any], device: str
+) -> dict[str, Any]:
     """Measure the parts whose names begin with one of ``chosen``; copy the others from ``before``."""
-    accuracy, latency = (lively(get_recipe(name).model, device) for name in ("paper", "latency"))
+    accuracy, latency = (randomized_model(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
-    few = 1 if quick else max(3, repeats // 5)
+    few_repeats = 1 if quick else max(3, repeats // 5)
 
-    def trained(name: str, batch: int, turns: int) -> dict[str, Any]:
+    def trained(name: str, batch: int, rounds: int) -> dict[str, Any]:
         if batch == 4096 and (quick or (free := free_gib(device)) < TRAINING_GIB):
             return {"left_out": "quick" if quick else f"{free:.0f} GiB of memory free, expected {TRAINING_GIB}"}
-        return training(accuracy, "paper", cells[: 8 * batch], batch, turns, name)
+        return training(accuracy, "paper", cells[: 8 * batch], batch, rounds, name)
 
     parts: dict[str, Callable[[str], Any]] = {
         "largest_difference_from_plain": lambda _: {
@@ -209,34 +211,34 @@ def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[st
             "latency": check_equal(latency, networks),
         },
         "accuracy_forward, 128 graphs": lambda name: forward(accuracy, cells[: 8 * 128], 128, repeats, name),
-        "accuracy_forward, 4096 graphs": lambda name: forward(accuracy, cells, 4096, few, name),
+        "accuracy_forward, 4096 graphs": lambda name: forward(accuracy, cells, 4096, few_repeats, name),
         "accuracy_training, 128 graphs": lambda name: trained(name, 128, repeats),
-        "accuracy_training, 4096 graphs": lambda name: trained(name, 4096, few),
+        "accuracy_training, 4096 graphs": lambda name: trained(name, 4096, few_repeats),
         "latency_forward, 16 graphs": lambda name: forward(latency, networks, 16, repeats, name),
-        "latency_training, 16 graphs": lambda name: training(latency, "latency", networks, 16, few, name),
+        "latency_training, 16 graphs": lambda name: training(latency, "latency", networks, 16, few_repeats, name),
         "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000, device),
         "sparse": lambda _: sparse(latency, repeats),
         "nasbench101": lambda _: whole_benchmark(accuracy, quick),
-        "one graph, paper": lambda name: one_network("paper", repeats, name, device),
-        "one graph, a network of best": lambda name: one_network("best", repeats, name, device),
-        "one graph, statistics": lambda name: one_of_statistics(repeats, name, quick),
-        "statistics, all cells": lambda _: statistics_of_all(quick),
+        "one graph, paper": lambda name: measure_network("paper", repeats, name, device),
+        "one graph, a network of best": lambda name: measure_network("best", repeats, name, device),
+        "one graph, statistics": lambda name: measure_statistics(repeats, name, quick),
+        "statistics, all cells": lambda _: measure_all_cells(quick),
     }
     result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
-    if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
+    if unknown := [prefix for prefix in prefixes if not any(name.startswith(prefix) for name in parts)]:
         raise SystemExit(f"no part begins with {', '.join(unknown)}; expected one of: {'; '.join(parts)}")
     for name, part in parts.items():
-        if chosen and not any(name.startswith(text) for text in chosen):
+        if prefixes and not any(name.startswith(prefix) for prefix in prefixes):
             result |= {name: before[name]} if name in before else {}
             continue
         start = time.perf_counter()
         result[name] = part(name)
-        if chosen and before:
+        if prefixes and before:
             result[name]["machine"] = describe_machine(device, torch.get_num_threads())
         print(f"{name} ({time.perf_counter() - start:.0f} s): {json.dumps(result[name])}", flush=True)
     if device == "cpu":
-        return {**result, "aims": [judged(result, *aim) for aim in AIMS if aim[0] in result]}
-    return {"rows": flat(result), **result}
+        return {**result, "aims": [check_aim(result, *aim) for aim in AIMS if aim[0] in result]}
+    return {"rows": throughput_rows(result), **result}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.parts import published as _published
-from benchmarks.parts.accuracy.judging import of_a_search, within_spread
+from benchmarks.parts.accuracy.metrics import interval_coverage, search_gain
 from benchmarks.parts.accuracy.splits import Split, split
 from benchmarks.parts.accuracy.tables import BENCHMARKS
 from benchmarks.parts.record import command, write_result
@@ -77,36 +77,38 @@ class Task:
 
 
 @functools.cache
-def learned_from(name: str, weight: float) -> Benchmark:
+def training_benchmark(name: str, weight: float) -> Benchmark:
     table = BENCHMARKS[name].load()
     rows = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
     return Benchmark(operation_features(table.graphs.take(rows)), table.true[rows], weight)
 
 
 @functools.cache
-def prior_without(space: str | None) -> Prior:
-    weights = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
-    return Prior.fit([learned_from(name, weight) for name, weight in weights])
+def fit_prior(space: str | None) -> Prior:
+    weights = [
+        (name, 1 / len(names)) for name_of_space, names in SPACES.items() if name_of_space != space for name in names
+    ]
+    return Prior.fit([training_benchmark(name, weight) for name, weight in weights])
 
 
 def run(task: Task) -> dict[str, Any]:
     """Evaluate one predictor on one thread."""
     torch.set_num_threads(1)
     space = next(space for space, names in SPACES.items() if task.benchmark in names)
-    settings = {"prior": prior_without(space)} if task.recipe == "prior" else {}
-    chosen = split(BENCHMARKS[task.benchmark], max(task.size, 2), task.draw, task.judged, False)
+    settings = {"prior": fit_prior(space)} if task.recipe == "prior" else {}
+    data = split(BENCHMARKS[task.benchmark], max(task.size, 2), task.draw, task.judged, False)
     predictor = NNFormerPredictor(task.recipe, seed=task.draw, unseen="warn", **settings)
     if task.size:
-        predictor.fit(chosen.graphs, chosen.targets)
-    predicted = predictor.predict(chosen.judged)
-    figures = {"tau": kendall_tau(predicted, chosen.accuracies), **of_a_search(predicted, chosen.accuracies)}
-    return {**task.key, **figures, **(_spread(predictor, chosen) if task.size else {})}
+        predictor.fit(data.graphs, data.targets)
+    predicted = predictor.predict(data.eval_graphs)
+    figures = {"tau": kendall_tau(predicted, data.eval_accuracies), **search_gain(predicted, data.eval_accuracies)}
+    return {**task.key, **figures, **(_coverage(predictor, data) if task.size else {})}
 
 
-def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
-    assert chosen.held_out is not None
-    values = predictor.predict_with_std(chosen.held_out.graphs)
-    return within_spread(*values, chosen.held_out.observed)
+def _coverage(predictor: NNFormerPredictor, data: Split) -> dict[str, float]:
+    assert data.held_out is not None
+    values = predictor.predict_with_std(data.held_out.graphs)
+    return interval_coverage(*values, data.held_out.observed)
 
 
 def best_proxy(name: str) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def write() -> None:
     names = [name for names in SPACES.values() for name in names]
     networks = {name: min(NETWORKS, len(BENCHMARKS[name].load().graphs)) for name in names}
-    write_prior(FILE, prior_without(None), [{"name": n, "networks": networks[n], **SOURCES[n]} for n in names])
+    write_prior(FILE, fit_prior(None), [{"name": name, "networks": networks[name], **SOURCES[name]} for name in names])
     print(f"{FILE.name}: {FILE.stat().st_size / 1e3:.0f} kB")
 
 
@@ -168,7 +170,7 @@ def main(argv: list[str] | None = None) -> None:
         write()
         return
     tasks = [
-        Task(name, size, draw, recipe, options.judged if BENCHMARKS[name].all_judge else None)
+        Task(name, size, draw, recipe, options.judged if BENCHMARKS[name].evaluates_all else None)
         for name in options.benchmark
         for size in (0, *SIZES[name])
         for recipe in (["prior", "statistics"] if size else ["prior"])

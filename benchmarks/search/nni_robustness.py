@@ -73,7 +73,6 @@ class Experiment:
             "OMP_NUM_THREADS": "1",
         }
         self.environment = {**os.environ, **variables}
-        self.begun = False
         self._run("-c", "from nni_ext.hpo.register import register; register()")
 
     def _run(self, *arguments: str) -> None:
@@ -82,12 +81,12 @@ class Experiment:
         )
 
     @property
-    def place(self) -> Path:
+    def experiment_folder(self) -> Path:
         return (self.folder / "experiments" / "_latest").resolve()
 
     @property
     def journal(self) -> Path:
-        return self.place / "nas-ext" / "journal.jsonl"
+        return self.experiment_folder / "nas-ext" / "journal.jsonl"
 
     def count(self) -> int:
         return len(read_jsonl(self.journal)) if self.journal.exists() else 0
@@ -100,7 +99,7 @@ class Experiment:
             shutil.rmtree(self.folder / "experiments", ignore_errors=True)
             self._run("-m", "nni_ext.nnictl", "create", "--config", str(self.folder / "experiment.yml"), "--port", port)
         else:
-            self._run("-m", "nni_ext.nnictl", "resume", self.place.name, "--port", port)
+            self._run("-m", "nni_ext.nnictl", "resume", self.experiment_folder.name, "--port", port)
 
     def kill(self) -> None:
         for process in Path("/proc").iterdir():
@@ -136,7 +135,7 @@ class Experiment:
         raise SystemExit(f"{self.folder} has only {self.count()} of {self.trials} results; see its log folder")
 
 
-def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
+def reference_files(folder: Path, strategy: str) -> dict[str, bytes]:
     """Return the files of a search in this process."""
     os.environ["NNI_LOG_DIRECTORY"] = str(folder / "log")
     space = get_space("hat_small")
@@ -152,30 +151,30 @@ def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
     return {name: (folder / "nas-ext" / name).read_bytes() for name in COMPARED}
 
 
-def killed(broken: Experiment, options: argparse.Namespace) -> list[int]:
+def kill_at_random(experiment: Experiment, options: argparse.Namespace) -> list[int]:
     """Kill an experiment at random moments; return the number of results at each."""
-    moments, counts = random.Random(options.seed), list[int]()
+    rng, counts = random.Random(options.seed), list[int]()
     for _ in range(options.kills):
-        goal = min(broken.count() + moments.randint(0, 2), broken.trials - 1)
-        broken.start()
-        broken.wait(90, goal)
-        time.sleep(moments.uniform(0, options.longest))
-        broken.kill()
-        counts.append(broken.count())
-        print(f"{broken.strategy}: killed after {counts[-1]} of {broken.trials} results", flush=True)
+        goal = min(experiment.count() + rng.randint(0, 2), experiment.trials - 1)
+        experiment.start()
+        experiment.wait(90, goal)
+        time.sleep(rng.uniform(0, options.longest))
+        experiment.kill()
+        counts.append(experiment.count())
+        print(f"{experiment.strategy}: killed after {counts[-1]} of {experiment.trials} results", flush=True)
     return counts
 
 
 def compare(folder: Path, strategy: str, options: argparse.Namespace) -> dict[str, Any]:
-    expected = undisturbed(folder / f"{strategy}-undisturbed", strategy)
+    expected = reference_files(folder / f"{strategy}-undisturbed", strategy)
     trials = expected["journal.jsonl"].count(b"\n")
-    broken = Experiment(folder / f"{strategy}-killed", strategy, trials)
+    experiment = Experiment(folder / f"{strategy}-killed", strategy, trials)
     try:
-        counts = killed(broken, options)
-        broken.finish()
+        counts = kill_at_random(experiment, options)
+        experiment.finish()
     finally:  # also of a benchmark that is ended: NNI's manager would live on
-        broken.kill()
-    same = {name: (broken.journal.parent / name).read_bytes() == content for name, content in expected.items()}
+        experiment.kill()
+    same = {name: (experiment.journal.parent / name).read_bytes() == content for name, content in expected.items()}
     return {
         "strategy": strategy, "trials": trials, "kills": options.kills, "results_at_kills": counts, "identical": same
     }  # fmt: skip

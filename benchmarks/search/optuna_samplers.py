@@ -52,7 +52,7 @@ SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
 }
 
 
-class Course(NamedTuple):
+class Trajectory(NamedTuple):
     """Course of one study."""
 
     accuracy: list[float]
@@ -64,12 +64,12 @@ class Course(NamedTuple):
     """Time of the sampler."""
 
 
-def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
+def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Trajectory:
     study = optuna.create_study(sampler=sampler)
     evaluated: dict[int, None] = {}
     accuracy: list[float] = []
     best_found_after, leader = budget, -1
-    begun = time.perf_counter()
+    start = time.perf_counter()
 
     def objective(trial: optuna.Trial) -> float:
         nonlocal best_found_after, leader
@@ -88,24 +88,24 @@ def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budg
 
     study.optimize(objective, n_trials=TRIALS * budget)
     accuracy += accuracy[-1:] * (budget - len(accuracy))
-    return Course(accuracy, best_found_after, len(study.trials), time.perf_counter() - begun)
+    return Trajectory(accuracy, best_found_after, len(study.trials), time.perf_counter() - start)
 
 
-def summary(courses: list[Course]) -> dict[str, Any]:
+def summary(trajectories: list[Trajectory]) -> dict[str, Any]:
     """Return medians and quartiles over seeds."""
-    low, median, high = np.quantile([one.found for one in courses], (0.25, 0.5, 0.75)).tolist()
-    after = {}
+    low, median, high = np.quantile([trajectory.found for trajectory in trajectories], (0.25, 0.5, 0.75)).tolist()
+    after, trials = {}, [trajectory.trials for trajectory in trajectories]
     for queries in AFTER:
-        reached = [one.accuracy[queries - 1] for one in courses]
+        reached = [trajectory.accuracy[queries - 1] for trajectory in trajectories]
         after[str(queries)] = {
             name: round(float(value), 4)
             for name, value in zip(("q25", "median", "q75"), np.quantile(reached, (0.25, 0.5, 0.75)), strict=True)
         }
     return {
         "median": median, "q25": low, "q75": high, "accuracy_after": after,
-        "trials": float(np.mean([one.trials for one in courses])),
-        "ms_per_trial": round(1000 * sum(one.seconds for one in courses) / sum(one.trials for one in courses), 2),
-        "seeds": len(courses),
+        "trials": float(np.mean(trials)),
+        "ms_per_trial": round(1000 * sum(trajectory.seconds for trajectory in trajectories) / sum(trials), 2),
+        "seeds": len(trajectories),
     }  # fmt: skip
 
 
@@ -123,10 +123,16 @@ def main(argv: list[str] | None = None) -> None:
         count = round(SHARE * len(table.test_accuracy))
         best = set(np.argsort(-table.test_accuracy)[:count].tolist())
         for sampler in options.samplers:
-            courses = [run(table, SAMPLERS[sampler](table, seed), best) for seed in range(options.seeds)]
+            trajectories = [run(table, SAMPLERS[sampler](table, seed), best) for seed in range(options.seeds)]
             rows = [row for row in rows if (row["table"], row["sampler"]) != (name, sampler)]
             rows.append(
-                {"table": name, "answers": table.answers, "best": count, "sampler": sampler, **summary(courses)}
+                {
+                    "table": name,
+                    "answers": table.query_split,
+                    "best": count,
+                    "sampler": sampler,
+                    **summary(trajectories),
+                }
             )
             print(rows[-1], flush=True)
             top = {"budget": BUDGET, "optuna": optuna.__version__, "rows": rows}

@@ -39,13 +39,13 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import open_supernet
 
 RESULT = Path(__file__).parents[1] / "results" / "search_quality.json"
-AT = (25, 50, 100, 200, 300, 500, 1000, 2000)
-Make = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
+COUNTS = (25, 50, 100, 200, 300, 500, 1000, 2000)
+StrategyFactory = Callable[[SearchSpace, Sequence[Constraint], int], Strategy]
 RANKNAS = RankNASConfig(ranker="boosted", samples=60, rounds=12, per_round=20, keep_genes=5)
 """Settings of the published rows."""
 
 EVOLUTION = "hat evolution"
-STRATEGIES: Mapping[str, Make] = {
+STRATEGIES: Mapping[str, StrategyFactory] = {
     "random": lambda space, limits, seed: RandomSearch(space, limits, RandomConfig(evaluations=1000), seed=seed),
     EVOLUTION: lambda space, limits, seed: HATEvolution(space, limits, EvolutionConfig(), seed=seed),
     "ranknas, five genes by loss and five by latency": lambda space, limits, seed: RankNAS(
@@ -62,20 +62,20 @@ class Cache:
     def __init__(self, path: Path, evaluate: Callable[[Architecture], Mapping[str, float]]) -> None:
         self._path, self._evaluate = path, evaluate
         entries = read_jsonl(path) if path.exists() else []
-        self._known = {Architecture(entry["genes"]): float(entry["loss"]) for entry in entries}
+        self._losses = {Architecture(entry["genes"]): float(entry["loss"]) for entry in entries}
 
     def __call__(self, architecture: Architecture) -> float:
-        if architecture not in self._known:
+        if architecture not in self._losses:
             loss = float(self._evaluate(architecture)["loss"])
             append_jsonl(self._path, {"genes": architecture.to_dict(), "loss": loss})
-            self._known[architecture] = loss
-        return self._known[architecture]
+            self._losses[architecture] = loss
+        return self._losses[architecture]
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._losses)
 
 
-def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
+def run_search(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
     """Return the best loss after each evaluation."""
     best: list[float] = []
     while batch := strategy.ask(1):
@@ -87,7 +87,7 @@ def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str
     return best
 
 
-def reached(best: Sequence[float], goal: float) -> int | None:
+def evaluations_to(best: Sequence[float], goal: float) -> int | None:
     """Return the number of evaluations until the loss is at most the goal."""
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
@@ -126,44 +126,46 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     limits = [latency_limit(load_latency_model(options.latency_model, "genes", supernet.space), options.limit_ms)]
     options.work.mkdir(parents=True, exist_ok=True)
-    loss = Cache(options.work / "losses.jsonl", supernet.evaluate)
-    courses: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
-    free: dict[str, list[list[str]]] = {}
-    saved: list[float] = []
+    evaluate = Cache(options.work / "losses.jsonl", supernet.evaluate)
+    trajectories: dict[str, list[list[float]]] = {name: [] for name in STRATEGIES}
+    free_genes: dict[str, list[list[str]]] = {}
+    cache_shares: list[float] = []
     for seed in range(options.seeds):
         for name, make in STRATEGIES.items():
             strategy = make(supernet.space, limits, seed)
-            courses[name].append(course(strategy, loss, f"{name}, seed {seed}"))
+            trajectories[name].append(run_search(strategy, evaluate, f"{name}, seed {seed}"))
             if isinstance(strategy, RankNAS):
-                free.setdefault(name, []).append(strategy.free_genes)
+                free_genes.setdefault(name, []).append(strategy.free_genes)
             if name == EVOLUTION:
-                saved.append(round(strategy.cache_hits / strategy.proposed, 3))
+                cache_shares.append(round(strategy.cache_hits / strategy.proposed, 3))
         settings = {"space": supernet.space.name, "limit_ms": options.limit_ms, "sentences": options.valid_samples}
         settings["supernet_updates"] = read_checkpoint(options.checkpoint)["optimizer_history"][-1]["num_updates"]
-        counts = {"saved_by_evolutions_cache": saved, "distinct_evaluations": len(loss)}
+        counts = {"saved_by_evolutions_cache": cache_shares, "distinct_evaluations": len(evaluate)}
         machine = describe_machine(options.device, 1)
-        content = {**settings, **counts, "rows": summary(courses, free), "machine": machine}
+        content = {**settings, **counts, "rows": summary(trajectories, free_genes), "machine": machine}
         write_result(options.out, content, command(__file__, argv))
 
 
 def summary(
-    courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
+    trajectories: Mapping[str, Sequence[Sequence[float]]], free_genes: Mapping[str, Sequence[Sequence[str]]]
 ) -> list[dict[str, Any]]:
     """Return a row per strategy; lists have one entry per seed."""
-    goals = [best[-1] for best in courses[EVOLUTION]]
+    goals = [best[-1] for best in trajectories[EVOLUTION]]
     rows = []
-    for name, seeds in courses.items():
-        counts = [n for n in AT if all(len(best) >= n for best in seeds)]
+    for name, seeds in trajectories.items():
+        counts = [n for n in COUNTS if all(len(best) >= n for best in seeds)]
         row = {
             "strategy": name,
             "evaluations": [len(best) for best in seeds],
             "final_loss": [round(best[-1], 4) for best in seeds],
             "mean_loss_after": {str(n): round(float(np.mean([best[n - 1] for best in seeds])), 4) for n in counts},
-            "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(seeds, goals, strict=True)],
-            "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(seeds, goals, strict=True)],
+            "evaluations_to_evolutions_final_loss": [evaluations_to(b, g) for b, g in zip(seeds, goals, strict=True)],
+            "evaluations_to_within_0.1_percent": [
+                evaluations_to(b, 1.001 * g) for b, g in zip(seeds, goals, strict=True)
+            ],
         }
-        if name in free:
-            row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free[name]]
+        if name in free_genes:
+            row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free_genes[name]]
         print(row, flush=True)
         rows.append(row)
     return rows

@@ -45,9 +45,9 @@ from nas_core.space.slots import Rows
 SPACE = get_space("hat_small")
 FILES = ("config.yaml", "journal.jsonl", "state.json", "pareto.csv", "finalists.json")
 KILLS = 20
-LATEST_S = 0.03
+MAX_DELAY_S = 0.03
 EVALUATION_S = 0.003
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 RESULT = Path(__file__).parents[1] / "results" / "search_robustness.json"
 
 
@@ -94,44 +94,44 @@ def start(strategy: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def finish(strategy: str, folder: Path) -> None:
-    if code := start(strategy, folder).wait(PATIENCE_S):
+    if code := start(strategy, folder).wait(TIMEOUT_S):
         raise SystemExit(f"the search {strategy} in {folder} ended with code {code}")
 
 
-def length(folder: Path) -> int:
+def journal_length(folder: Path) -> int:
     journal = folder / "journal.jsonl"
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def kill_when(strategy: str, folder: Path, lines: int, later_s: float) -> int | None:
+def kill_when(strategy: str, folder: Path, lines: int, delay_s: float) -> int | None:
     """Kill a search after its journal has a number of lines; return the lines, None if it ended before."""
     process = start(strategy, folder)
-    deadline = time.monotonic() + PATIENCE_S
-    while process.poll() is None and length(folder) < lines and time.monotonic() < deadline:
+    deadline = time.monotonic() + TIMEOUT_S
+    while process.poll() is None and journal_length(folder) < lines and time.monotonic() < deadline:
         time.sleep(0.001)
-    time.sleep(later_s)
+    time.sleep(delay_s)
     process.send_signal(signal.SIGKILL)
-    return length(folder) if process.wait(10) == -signal.SIGKILL else None
+    return journal_length(folder) if process.wait(10) == -signal.SIGKILL else None
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in FILES}
 
 
-def disturbed(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any]:
+def compare_runs(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any]:
     finish(strategy, work / "whole")
-    evaluations = length(work / "whole")
-    stream = random.Random(seed)
-    moments = sorted((stream.randrange(evaluations), stream.random() * LATEST_S) for _ in range(kills))
-    killed_at = [kill_when(strategy, work / "killed", *moment) for moment in moments]
+    evaluations = journal_length(work / "whole")
+    rng = random.Random(seed)
+    moments = sorted((rng.randrange(evaluations), rng.random() * MAX_DELAY_S) for _ in range(kills))
+    lines_at_kill = [kill_when(strategy, work / "killed", *moment) for moment in moments]
     finish(strategy, work / "killed")
     uninterrupted, killed = fingerprints(work / "whole"), fingerprints(work / "killed")
     return {
         "strategy": strategy,
         "evaluations": evaluations,
         "failed_evaluations": (work / "whole" / "journal.jsonl").read_text().count('"error"'),
-        "kills": sum(lines is not None for lines in killed_at),
-        "journal_lines_when_killed": [lines for lines in killed_at if lines is not None],
+        "kills": sum(lines is not None for lines in lines_at_kill),
+        "journal_lines_when_killed": [lines for lines in lines_at_kill if lines is not None],
         "identical": {name: killed[name] == uninterrupted[name] for name in FILES},
         "journal_sha256": uninterrupted["journal.jsonl"],
     }
@@ -141,7 +141,7 @@ def measure(strategies: Sequence[str], kills: int, seed: int) -> dict[str, Any]:
     rows = []
     for strategy in strategies:
         with tempfile.TemporaryDirectory() as work:
-            rows.append(disturbed(strategy, Path(work), kills, seed))
+            rows.append(compare_runs(strategy, Path(work), kills, seed))
         print(json.dumps(rows[-1]), flush=True)
     return {
         "space": SPACE.name,

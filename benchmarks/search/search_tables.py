@@ -57,7 +57,7 @@ TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench101": nasbench101_table,
     "nasbench101-published": nasbench101_published_table,
 }
-DEFAULT = ("nasbench201", "nasbench101")
+DEFAULT_TABLES = ("nasbench201", "nasbench101")
 EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutation_prob=0.3)
 
 
@@ -74,17 +74,17 @@ class RegularizedEvolution:
 
     def __init__(self, table: Table, seed: int, population: int = 100, sample: int = 10) -> None:
         self.table, self.rng = table, np.random.default_rng(seed)
-        self.size, self.sample = population, sample
-        self.members: deque[tuple[Architecture, float]] = deque()
+        self.population_size, self.sample = population, sample
+        self.population: deque[tuple[Architecture, float]] = deque()
 
     def ask(self, n: int = 1) -> list[Architecture]:
         space = self.table.space
         while True:
-            if len(self.members) < self.size:
+            if len(self.population) < self.population_size:
                 row = space.sample_rows(self.rng, 1)
             else:
-                drawn = self.rng.choice(len(self.members), self.sample, replace=False)
-                parent = min((self.members[index] for index in drawn), key=lambda member: member[1])[0]
+                drawn = self.rng.choice(len(self.population), self.sample, replace=False)
+                parent = min((self.population[index] for index in drawn), key=lambda member: member[1])[0]
                 row = space.rows([parent])
                 column = int(self.rng.integers(row.shape[1]))
                 options = len(space.choices[column].options[0])
@@ -94,32 +94,32 @@ class RegularizedEvolution:
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
         assert metrics is not None
-        self.members.append((architecture, metrics["loss"]))
-        if len(self.members) > self.size:
-            self.members.popleft()
+        self.population.append((architecture, metrics["loss"]))
+        if len(self.population) > self.population_size:
+            self.population.popleft()
 
 
-class GaussianLoop:
+class BayesianOptimization:
     """Minimal Bayesian optimisation: Gaussian process on one-hot genes, highest confidence bound first."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self.space, self.proposed, self.values = table.space, list[int](), list[list[float]]()
         grid = np.stack(np.unravel_index(np.arange(table.space.cardinality()), table.space.slots.sizes), 1)
         self.rows = grid.astype(np.int16)
-        self.open = np.ones(len(grid), np.bool_)
+        self.remaining = np.ones(len(grid), np.bool_)
         for limit in table.limits:
-            self.open &= limit.values(self.rows) <= limit.limit
-        self.first = np.random.default_rng(seed).permutation(np.flatnonzero(self.open))[:10].tolist()
+            self.remaining &= limit.values(self.rows) <= limit.limit
+        self.initial = np.random.default_rng(seed).permutation(np.flatnonzero(self.remaining))[:10].tolist()
         self.genes = table.space.encode_rows(self.rows, "onehot").astype(np.float32)
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        if len(self.proposed) < len(self.first):
-            place = self.first[len(self.proposed)]
+        if len(self.proposed) < len(self.initial):
+            row = self.initial[len(self.proposed)]
         else:
-            place = int(np.flatnonzero(self.open)[self._next()])
-        self.proposed.append(place)
-        self.open[place] = False
-        return self.space.architectures(self.rows[[place]])
+            row = int(np.flatnonzero(self.remaining)[self._next()])
+        self.proposed.append(row)
+        self.remaining[row] = False
+        return self.space.architectures(self.rows[[row]])
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
         assert metrics is not None
@@ -137,18 +137,18 @@ class GaussianLoop:
             weights = np.linalg.solve(kernel, values)
             fits.append((values @ weights + np.linalg.slogdet(kernel)[1], length, kernel, weights))
         _, length, kernel, weights = min(fits, key=lambda fit: fit[0])
-        near = self._kernel(self.genes[self.open], points, length)
-        variance = 1 - (near * (near @ np.linalg.inv(kernel).astype(np.float32))).sum(1)
-        bound: Array = near @ weights - 2 * np.sqrt(np.maximum(variance, 0))
+        similarity = self._kernel(self.genes[self.remaining], points, length)
+        variance = 1 - (similarity * (similarity @ np.linalg.inv(kernel).astype(np.float32))).sum(1)
+        bound: Array = similarity @ weights - 2 * np.sqrt(np.maximum(variance, 0))
         return bound
 
     def _kernel(self, first: Array, second: Array, length: float) -> Array:
-        apart = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
-        kernel: Array = np.exp(-apart / (2 * length**2))
+        distances = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
+        kernel: Array = np.exp(-distances / (2 * length**2))
         return kernel
 
 
-class TwoMetricsLoop(GaussianLoop):
+class ParEGO(BayesianOptimization):
     """The same with one process per metric and a random weight per query (ParEGO): the smallest larger weighted bound.
 
     Knowles, "ParEGO", IEEE Transactions on Evolutionary Computation 10, 2006.
@@ -199,19 +199,19 @@ def ranknas(table: Table, seed: int, ranker: str = "gaussian-process") -> RankNA
     return RankNAS(table.space, table.limits, config, seed=seed)
 
 
-def one_by_one(table: Table, seed: int) -> RankNAS:
+def sequential_ranknas(table: Table, seed: int) -> RankNAS:
     return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rounds=400, per_round=1), seed=seed)
 
 
-LOOP, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
+GAUSSIAN_PROCESS, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
     "regularised evolution": RegularizedEvolution,
     "hat evolution": lambda t, seed: HATEvolution(t.space, t.limits, EVOLUTION, seed=seed),
     "tpe": TPE,
-    LOOP: GaussianLoop,
+    GAUSSIAN_PROCESS: BayesianOptimization,
     "ranknas": ranknas,
-    "ranknas, one at a time": one_by_one,
+    "ranknas, one at a time": sequential_ranknas,
     "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
 }
 
@@ -259,18 +259,18 @@ class FrontTable(Table):
 
     def hypervolume(self, cells: Sequence[int] | slice = slice(None)) -> float:
         """Return the area between the cells and the worst value of each metric."""
-        area, right = 0.0, float(self.latency_ms.max())
-        least = float(self.observed_accuracy.min())
+        area, max_latency_ms = 0.0, float(self.latency_ms.max())
+        min_accuracy = float(self.observed_accuracy.min())
         for accuracy, latency in sorted(zip(self.observed_accuracy[cells], self.latency_ms[cells], strict=True))[::-1]:
-            area += (accuracy - least) * max(right - latency, 0.0)
-            right = min(right, latency)
+            area += (accuracy - min_accuracy) * max(max_latency_ms - latency, 0.0)
+            max_latency_ms = min(max_latency_ms, latency)
         return area
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 1.0)
 
 
-class UnderLimits:
+class RankNASUnderLimits:
     """RankNAS once per latency limit, in turns, at quantiles of a device; each search learns from all results."""
 
     def __init__(self, table: FrontTable, seed: int) -> None:
@@ -296,7 +296,7 @@ def nsga2(table: Table, seed: int, evaluations: int = FRONT_AFTER[-1]) -> MultiO
     return MultiObjectiveEvolution(table.space, config=config, seed=seed)
 
 
-def hypervolume(table: Table, seed: int, per_round: int = 5) -> HypervolumeSearch:
+def hypervolume_search(table: Table, seed: int, per_round: int = 5) -> HypervolumeSearch:
     return HypervolumeSearch(table.space, config=HypervolumeConfig(per_round=per_round), seed=seed)
 
 
@@ -304,19 +304,19 @@ FRONTS: Mapping[str, Callable[[FrontTable, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, config=RandomConfig(evaluations=BUDGET), seed=seed),
     NSGA2: nsga2,
     "tpe": lambda t, seed: TPE(t, seed, metrics=2),
-    LOOP: TwoMetricsLoop,
-    "ranknas under five limits": UnderLimits,
-    "hypervolume": hypervolume,
-    "hypervolume, one at a time": lambda t, seed: hypervolume(t, seed, per_round=1),
+    GAUSSIAN_PROCESS: ParEGO,
+    "ranknas under five limits": RankNASUnderLimits,
+    "hypervolume": hypervolume_search,
+    "hypervolume, one at a time": lambda t, seed: hypervolume_search(t, seed, per_round=1),
 }
 
 
-def course(search: Search, table: Table, most: int, best: Collection[int] = ()) -> list[int]:
+def run_search(search: Search, table: Table, max_cells: int, best: Collection[int] = ()) -> list[int]:
     """Return the different cells in order of their queries, up to ``most`` or one of the best."""
     cells: dict[int, None] = {}
     for _ in range(20 * BUDGET):
         architectures = search.ask(1)
-        if not architectures or len(cells) >= most:
+        if not architectures or len(cells) >= max_cells:
             break
         cell = int(table.cells(table.space.rows(architectures))[0])
         cells[cell] = None
@@ -326,17 +326,17 @@ def course(search: Search, table: Table, most: int, best: Collection[int] = ()) 
     return list(cells)
 
 
-def queries(search: Search, table: Table, best: set[int]) -> int:
+def queries_to_best(search: Search, table: Table, best: set[int]) -> int:
     """Return the number of queries until one of the best cells; the budget if none is found."""
-    cells = course(search, table, BUDGET, best)
+    cells = run_search(search, table, BUDGET, best)
     return len(cells) if cells and cells[-1] in best else BUDGET
 
 
-def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
+def limited_row(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     """Return a row with the best validation accuracy under a limit after each number of queries in :data:`AFTER`."""
     table, reached = LimitedTable.of(device), []
     for seed in range(seeds):
-        cells = course(STRATEGIES[strategy](table, seed), table, max(AFTER))
+        cells = run_search(STRATEGIES[strategy](table, seed), table, max(AFTER))
         accuracy = np.maximum.accumulate(table.observed_accuracy[cells])
         reached.append([100 * accuracy[min(after, len(cells)) - 1] for after in AFTER])
     means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(reached, 0), strict=True)}
@@ -344,14 +344,14 @@ def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     return {**row, "optimum": round(100 * table.optimum, 2)}
 
 
-def front(strategy: str, device: str, seeds: int, after: Sequence[int] = FRONT_AFTER) -> dict[str, Any]:
+def front_row(strategy: str, device: str, seeds: int, after: Sequence[int] = FRONT_AFTER) -> dict[str, Any]:
     """Return a row with the share of the best hypervolume after each number of queries, ascending."""
     table, shares = FrontTable.of(device), []
     for seed in range(seeds):
         if strategy == NSGA2:  # its population depends on the number of queries
-            courses = [course(nsga2(table, seed, queries), table, queries) for queries in after]
+            courses = [run_search(nsga2(table, seed, queries), table, queries) for queries in after]
         else:
-            courses = [course(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
+            courses = [run_search(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
         areas = [table.hypervolume(cells[:queries]) for cells, queries in zip(courses, after, strict=True)]
         shares.append([area / table.hypervolume() for area in areas])
     share = {str(queries): round(float(mean), 4) for queries, mean in zip(after, np.mean(shares, 0), strict=True)}
@@ -361,7 +361,7 @@ def front(strategy: str, device: str, seeds: int, after: Sequence[int] = FRONT_A
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT))
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT_TABLES))
     parser.add_argument("--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median is the limit")
     parser.add_argument("--fronts", nargs="+", default=[], metavar="DEVICE", help="devices whose latency is minimised")
     parser.add_argument(
@@ -372,13 +372,13 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     before = read_json(options.out) if options.out.exists() else {}
-    rows, under_limit, on_front = (before.get(name, []) for name in ("rows", "limited", "fronts"))
-    strategies, of_fronts = (
-        [name for name in options.strategies or known if name in known] for known in (STRATEGIES, FRONTS)
+    rows, limited_rows, front_rows = (before.get(name, []) for name in ("rows", "limited", "fronts"))
+    table_strategies, front_strategies = (
+        [name for name in options.strategies or available if name in available] for available in (STRATEGIES, FRONTS)
     )
 
     def write() -> None:
-        content = {"budget": BUDGET, "rows": rows, "limited": under_limit, "fronts": on_front}
+        content = {"budget": BUDGET, "rows": rows, "limited": limited_rows, "fronts": front_rows}
         content |= {"machine": describe_machine("cpu", 1)}
         write_result(options.out, content, command(__file__, argv), adds=True)
 
@@ -386,25 +386,25 @@ def main(argv: list[str] | None = None) -> None:
         table = TABLES[name]()
         count = round(SHARE * len(table.test_accuracy))
         best = set(np.argsort(-table.test_accuracy)[:count].tolist())
-        for strategy in strategies:
-            if strategy == LOOP and not name.startswith("nasbench201"):
+        for strategy in table_strategies:
+            if strategy == GAUSSIAN_PROCESS and not name.startswith("nasbench201"):
                 continue  # it enumerates the space
-            counts = [queries(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
+            counts = [queries_to_best(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
             low, median, high = np.quantile(counts, (0.25, 0.5, 0.75)).tolist()
             rows = [row for row in rows if (row["table"], row["strategy"]) != (name, strategy)]
-            row = {"table": name, "answers": table.answers, "best": count, "strategy": strategy, "median": median}
+            row = {"table": name, "answers": table.query_split, "best": count, "strategy": strategy, "median": median}
             rows.append({**row, "q25": low, "q75": high, "mean": float(np.mean(counts)), "seeds": options.seeds})
             print(rows[-1], flush=True)
             write()
-    for device, strategy in itertools.product(options.limits, strategies):
-        under_limit = [row for row in under_limit if (row["device"], row["strategy"]) != (device, strategy)]
-        under_limit.append(limited(strategy, device, options.seeds))
-        print(under_limit[-1], flush=True)
+    for device, strategy in itertools.product(options.limits, table_strategies):
+        limited_rows = [row for row in limited_rows if (row["device"], row["strategy"]) != (device, strategy)]
+        limited_rows.append(limited_row(strategy, device, options.seeds))
+        print(limited_rows[-1], flush=True)
         write()
-    for device, strategy in itertools.product(options.fronts, of_fronts):
-        on_front = [row for row in on_front if (row["device"], row["strategy"]) != (device, strategy)]
-        on_front.append(front(strategy, device, options.seeds, options.after))
-        print(on_front[-1], flush=True)
+    for device, strategy in itertools.product(options.fronts, front_strategies):
+        front_rows = [row for row in front_rows if (row["device"], row["strategy"]) != (device, strategy)]
+        front_rows.append(front_row(strategy, device, options.seeds, options.after))
+        print(front_rows[-1], flush=True)
         write()
 
 

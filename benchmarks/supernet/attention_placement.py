@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.attention.decoding_length import kept_bytes
+from benchmarks.attention.decoding_length import cache_bytes
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
 from nas_core.files.journal import append_jsonl, read_jsonl
@@ -115,7 +115,7 @@ class Job(TranslationRuns):
     def space(self) -> SearchSpace:
         return load_space(self.converted(self.fit).with_suffix(".yml"))
 
-    def placed(self, linear: set[int]) -> Architecture:
+    def with_linear(self, linear: set[int]) -> Architecture:
         """Return the network with linear attention in the given layers."""
         kinds = tuple(LINEAR if layer in linear else "softmax" for layer in range(self.layers))
         return Architecture({**self.space.largest(), "attention": kinds})
@@ -143,16 +143,16 @@ class Evaluator:
         return {name: self.metrics[architecture.key][name] for name in ("loss", "ppl")}
 
 
-def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any]]:
+def single_layers(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any]]:
     """Return perplexity with linear attention in one layer."""
     rows = []
     for name, evaluate in evaluators.items():
-        base = evaluate(job.placed(set()))["ppl"]
+        base = evaluate(job.with_linear(set()))["ppl"]
         for layer in range(job.layers):
             row = {
                 "after": name,
                 "layer": layer + 1,
-                "ppl": evaluate(job.placed({layer}))["ppl"],
+                "ppl": evaluate(job.with_linear({layer}))["ppl"],
                 "softmax_ppl": base,
             }
             rows.append(row)
@@ -160,11 +160,11 @@ def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any
     return rows
 
 
-def cache_bytes(net: LanguageNet, architecture: Architecture, position: int) -> int:
+def subnet_cache_bytes(net: LanguageNet, architecture: Architecture, position: int) -> int:
     """Return the bytes of attention states after ``position`` tokens."""
     with torch.no_grad():
         _, cache = net.read(net.select(architecture), torch.full((1, position), 5))
-    return kept_bytes(cache)
+    return cache_bytes(cache)
 
 
 def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: int) -> list[float]:
@@ -175,16 +175,16 @@ def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: 
         caches = [net.read(subnet, torch.full((1, position), 5))[1] for subnet in subnets]
         times: list[list[float]] = [[] for _ in subnets]
         for step in range(WARM_UP + STEPS):
-            for place, subnet in enumerate(subnets):
-                cache = caches[place].copy()
-                begin = time.perf_counter()
+            for index, subnet in enumerate(subnets):
+                cache = caches[index].copy()
+                start = time.perf_counter()
                 net.step(subnet, tokens, cache)
                 if step >= WARM_UP:
-                    times[place].append((time.perf_counter() - begin) * 1e3)
-    return [statistics.median(of_subnet) for of_subnet in times]
+                    times[index].append((time.perf_counter() - start) * 1e3)
+    return [statistics.median(times_of_subnet) for times_of_subnet in times]
 
 
-def untrained(space: SearchSpace, vocab: int) -> LanguageNet:
+def random_network(space: SearchSpace, vocab: int) -> LanguageNet:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return LanguageNet(space, vocab, LanguageConfig(norm_first=True)).eval()
@@ -194,29 +194,29 @@ def costs(job: Job) -> list[dict[str, Any]]:
     """Return cache and time of a token near the start and at the end, by number of linear layers."""
     file = job.work / "costs.jsonl"
     if not file.exists():
-        net = untrained(job.space, 64)
-        networks = [job.placed(set(range(count))) for count in range(job.layers + 1)]
+        net = random_network(job.space, 64)
+        networks = [job.with_linear(set(range(count))) for count in range(job.layers + 1)]
         near, far = min(256, job.context // 2), job.context - 1
         timed = {position: token_ms(net, networks, position) for position in (near, far)}
         for count, network in enumerate(networks):
             row = {"linear_layers": count, "near": near, "far": far, "near_ms": timed[near][count]}
-            row |= {"far_ms": timed[far][count], "cache_mb": cache_bytes(net, network, far) / MB}
+            row |= {"far_ms": timed[far][count], "cache_mb": subnet_cache_bytes(net, network, far) / MB}
             append_jsonl(file, row)
     return read_jsonl(file)
 
 
-def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def search_placements(job: Job, evaluate: Evaluator, cost_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the best network within the cache of each number of linear layers, and baselines."""
-    space, by_count = job.space, {row["linear_layers"]: row["cache_mb"] for row in table}
+    space, cache_by_count = job.space, {row["linear_layers"]: row["cache_mb"] for row in cost_rows}
 
     def count(architecture: Architecture) -> int:
         return list(architecture["attention"]).count(LINEAR)  # type: ignore[arg-type]
 
     def cache(architecture: Architecture) -> float:
-        return by_count[count(architecture)]
+        return cache_by_count[count(architecture)]
 
     config = EvolutionConfig(iterations=3, population=8, parents=3)
-    limits = {number: Constraint.per_architecture("cache_mb", by_count[number] * 1.001, space, cache)
+    limits = {number: Constraint.per_architecture("cache_mb", cache_by_count[number] * 1.001, space, cache)
               for number in range(1, job.layers)}  # fmt: skip
     strategies = {f"{number} linear": HATEvolution(space, [limit], config) for number, limit in limits.items()}
     result = search(
@@ -225,16 +225,16 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
     )  # fmt: skip
     rows = []
     for number, (name, best) in zip(limits, result.best_by_search.items(), strict=True):
-        row: dict[str, Any] = {"linear_layers": number, "cache_mb": by_count[number], "ppl": best.metrics["ppl"]}
+        row: dict[str, Any] = {"linear_layers": number, "cache_mb": cache_by_count[number], "ppl": best.metrics["ppl"]}
         row |= {"search": name, "attention": list(best.architecture["attention"])}  # type: ignore[arg-type]
-        simple = {
+        baselines = {
             "linear in every second layer": set(range(1, job.layers, 2)),
             f"linear in the first {number}": set(range(number)),
             f"linear in the last {number}": set(range(job.layers - number, job.layers)),
         }
         row["given"] = {
-            baseline: evaluate(job.placed(layers))["ppl"]
-            for baseline, layers in simple.items()
+            baseline: evaluate(job.with_linear(layers))["ppl"]
+            for baseline, layers in baselines.items()
             if len(layers) == number
         }
         rows.append(row)
@@ -245,13 +245,16 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
 def report(job: Job) -> dict[str, Any]:
     stages = {"copied": job.converted(0), "fitted": job.converted(job.fit), "trained": job.tuned()}
     evaluators = {name: Evaluator(job, name, path) for name, path in stages.items()}
-    layer_rows = singles(job, evaluators)
-    linear = {name: evaluate(job.placed(set(range(job.layers))))["ppl"] for name, evaluate in evaluators.items()}
-    table = costs(job)
+    layer_rows = single_layers(job, evaluators)
+    all_linear = job.with_linear(set(range(job.layers)))
+    cost_rows = costs(job)
     return {
         "layers": job.layers, "width": job.width, "length": job.length, "context": job.context, "updates": job.updates,
-        "tuning": job.tuning, "fit": job.fit, "single_layers": layer_rows, "all_linear_ppl": linear, "decoding": table,
-        "placements": searched(job, evaluators["trained"], table), "machine": describe_machine("cpu", job.threads),
+        "tuning": job.tuning, "fit": job.fit, "single_layers": layer_rows,
+        "all_linear_ppl": {name: evaluate(all_linear)["ppl"] for name, evaluate in evaluators.items()},
+        "decoding": cost_rows,
+        "placements": search_placements(job, evaluators["trained"], cost_rows),
+        "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 
 

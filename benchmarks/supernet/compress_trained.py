@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import merged
+from benchmarks.parts.resumable import merge_rows
 from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns
 from nas_core.compression.candidates import SPACED, Candidate, Fitting
 from nas_core.compression.pipeline import CompressConfig, Compression
@@ -103,29 +103,29 @@ class Job(TranslationRuns):
             )  # fmt: skip
         return last.with_name("checkpoint_best.pt")
 
-    def public(self, task: str) -> Path:
+    def pretrained(self, task: str) -> Path:
         """Return the folder of a model of ``transformers`` from a package."""
         package = find_spec(PACKAGES[task])
         if package is None:
             raise SystemExit(f"task {task} needs the package {PACKAGES[task]}; install nas-ext[bench]")
-        place, folder = Path(str(package.origin)).parent, self.work / task
+        package_folder, folder = Path(str(package.origin)).parent, self.work / task
         if task == "encoder":
-            return place / "model"
+            return package_folder / "model"
         if not folder.exists():
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
-            model: Any = AutoModelForCausalLM.from_pretrained(place, gguf_file=SMOLLM2)
+            model: Any = AutoModelForCausalLM.from_pretrained(package_folder, gguf_file=SMOLLM2)
             del model.hf_quantizer, model.config.quantization_config  # its weights are float32 now
             model.is_quantized = False
             model.save_pretrained(folder)
-            AutoTokenizer.from_pretrained(place, gguf_file=SMOLLM2).save_pretrained(folder)
+            AutoTokenizer.from_pretrained(package_folder, gguf_file=SMOLLM2).save_pretrained(folder)
         return folder
 
     def open(self, task: str) -> Any:
         if task == "image":
             return open_trained(self.trained_image(), data=str(self.image_folder()))
         if task in PACKAGES:
-            return open_trained(self.public(task), data=str(self.bin))
+            return open_trained(self.pretrained(task), data=str(self.bin))
         return open_trained(self.trained_text(task), data=str(self.bin))
 
     def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
@@ -133,7 +133,7 @@ class Job(TranslationRuns):
         None.
         """
         if task in PACKAGES:
-            return lambda name, model, candidate: tested(trained, model)
+            return lambda name, model, candidate: evaluate_texts(trained, model)
         if task == "image":
             from timm_ext.data import ImageSet, open_images
 
@@ -158,7 +158,7 @@ class Job(TranslationRuns):
         return quality
 
 
-def tested(trained: Any, model: Any) -> dict[str, float]:
+def evaluate_texts(trained: Any, model: Any) -> dict[str, float]:
     """Return perplexity on each test file, or the agreement of sentence embeddings with the trained model's."""
     from hf_ext.folder import read_texts
 
@@ -180,8 +180,8 @@ class Comparison:
         opened: function that opens the trained network.
     """
 
-    def __init__(self, opened: Callable[[], Any], config: CompressConfig) -> None:
-        self.opened, self.trained, self.config = opened, opened(), config
+    def __init__(self, open_trained_network: Callable[[], Any], config: CompressConfig) -> None:
+        self.open_trained_network, self.trained, self.config = open_trained_network, open_trained_network(), config
         self.compression = Compression(self.trained, config)
         self._fitting: dict[float, Fitting] = {}
         self._candidates: dict[float, list[Candidate]] = {}
@@ -193,13 +193,13 @@ class Comparison:
 
     def fitting(self, share: float) -> Fitting:
         if share not in self._fitting:
-            measured = lambda a: self.compression.share(self.trained.static(a))  # noqa: E731
-            self._fitting[share] = Fitting(self.trained.space, measured, share, self.trained.multiples)
+            measure = lambda a: self.compression.share(self.trained.static(a))  # noqa: E731
+            self._fitting[share] = Fitting(self.trained.space, measure, share, self.trained.multiples)
         return self._fitting[share]
 
     @cached_property
     def by_magnitude(self) -> Compression:
-        return Compression(self.opened(), replace(self.config, importance="weight"))
+        return Compression(self.open_trained_network(), replace(self.config, importance="weight"))
 
     def network(self, method: str, share: float, seed: int) -> tuple[Any, Candidate] | None:
         """Return the trained network of a method; None if it has none within the limit."""
@@ -212,7 +212,7 @@ class Comparison:
             return best.model, best.candidate
         fitting, sides = self.fitting(share), self.compression.sides
         if method == TAYLOR:
-            return self._taylor(share, config)
+            return self._prune_taylor(share, config)
         if method == WIDTH:
             kept = {side: tuple(range(count)) for side, count in sides.items()}
             architecture = fitting.widest(kept, "heads and hidden units")
@@ -228,9 +228,9 @@ class Comparison:
         if method == SCRATCH:
             with own_streams(seed):
                 initialise(model)
-        return self._trained(model, candidate, config), candidate
+        return self._train(model, candidate, config), candidate
 
-    def _taylor(self, share: float, config: CompressConfig) -> tuple[Any, Candidate] | None:
+    def _prune_taylor(self, share: float, config: CompressConfig) -> tuple[Any, Candidate] | None:
         """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units."""
         low, high, best = 0.0, 0.9, None
         for _ in range(5):
@@ -241,9 +241,9 @@ class Comparison:
             else:
                 low = ratio
         candidate = Candidate(TAYLOR, self.trained.space.largest(), {}, 0.0)
-        return None if best is None else (self._trained(best, candidate, config), candidate)
+        return None if best is None else (self._train(best, candidate, config), candidate)
 
-    def _trained(self, model: Any, candidate: Candidate, config: CompressConfig) -> Any:
+    def _train(self, model: Any, candidate: Candidate, config: CompressConfig) -> Any:
         student = Student(self.trained, candidate, model, self.compression.teacher, config.updates, config)
         with own_streams(config.seed):
             student.train(self.trained.training_batches(config.batch_size, config.seed), config.updates)
@@ -288,9 +288,7 @@ def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
     return model.eval()
 
 
-def measured(
-    job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str
-) -> None:
+def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str) -> None:
     """Measure missing rows of a task and add each to the result."""
     stored = read_json(out)["rows"] if out.exists() else []
     done = {tuple(row[key] for key in KEYS) for row in stored}
@@ -301,7 +299,7 @@ def measured(
         print(row, flush=True)
         content = read_json(out) if out.exists() else {"machine": describe_machine("cpu", job.threads)}
         content["bases"] = content.get("bases", {}) | more
-        rows = merged(out, [row], KEYS)
+        rows = merge_rows(out, [row], KEYS)
         write_result(out, {**content, "rows": rows, "means": means(rows)}, run, adds=True)
 
     key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
@@ -316,9 +314,9 @@ def measured(
                 key = dict(zip(KEYS, (task, share, method, seed, job.config.updates), strict=True))
                 if tuple(key.values()) in done:
                     continue
-                begin = time.process_time()
+                start = time.process_time()
                 network = comparison.network(method, share, seed)
-                seconds = round(time.process_time() - begin, 1)
+                seconds = round(time.process_time() - start, 1)
                 if network is None:
                     store({**key, "latency": None})
                     continue
@@ -374,7 +372,7 @@ def main(argv: list[str] | None = None) -> None:
         latency_batch=8 if args.task == "image" else 1,
     )  # fmt: skip
     job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, config)
-    measured(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
+    measure(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def _command(log: Path) -> list[str]:
     return shlex.split(log.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("$ "))
 
 
-def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
+def _standalone_command(argv: list[str], network: Path, folder: Path) -> list[str]:
     arguments, skip = [], False
     for word in argv:
         if not (skip or word in SUPERNET_ONLY):
@@ -70,7 +70,7 @@ def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -
     if not result.exists():
         network, folder = work / f"{architecture.key}.json", work / architecture.key
         architecture.save(network)
-        train = _static(_command(run / "logs" / "train.log"), network, folder)
+        train = _standalone_command(_command(run / "logs" / "train.log"), network, folder)
         _run(train, work / "logs" / f"{architecture.key}.log")
         generate = [
             str(Path(train[0]).with_name("fairseq-generate")),

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.parts.converted import ABLATIONS, FULL, ConvertedRuns, Variant
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.runs import TEST, TRAIN, as_folder
+from benchmarks.parts.runs import TEST, TRAIN, export_images
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, load_space
@@ -68,7 +68,7 @@ class Job(ConvertedRuns):
 def report(job: Job, steps: list[int], seeds: int) -> dict[str, Any]:
     space = load_space(job.converted(FULL).with_suffix(".yml"))
     subnets = {"largest": space.largest(), HALF: Architecture.load(job.half()), "smallest": space.smallest()}
-    images = as_folder(TEST, "test", job.work / "images")
+    images = export_images(TEST, "test", job.work / "images")
     runs = [(variant, job.updates, seed) for seed in range(1, seeds + 1) for variant in VARIANTS]
     runs += [(variant, updates, 1) for variant in VARIANTS for updates in steps if updates != job.updates]
     options = {"data": str(images), "valid_subset": "test"}

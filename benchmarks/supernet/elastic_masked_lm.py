@@ -50,12 +50,12 @@ class Job(ConvertedRuns, TranslationRuns):
         criterion: tuple[object, ...] = ("--criterion", "masked_lm")
         if variant.teacher:
             criterion = ("--criterion", "distilled_masked_lm", "--teacher", self.trained())
-        begin: tuple[object, ...] = ("--finetune-from-model", self.converted(variant))
+        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted(variant))
         if not variant.converted:
-            begin = ("--search-space", self.converted(FULL).with_suffix(".yml"))
+            initialization = ("--search-space", self.converted(FULL).with_suffix(".yml"))
         return self.train(
             name, updates, 5e-4 if variant.converted else 1e-3, "--task", "supernet_masked_lm", "--arch", "mos_roberta",
-            "--mos", "none", "--sampling", "sandwich", *criterion, *begin, "--seed", seed,
+            "--mos", "none", "--sampling", "sandwich", *criterion, *initialization, "--seed", seed,
         )  # fmt: skip
 
     def subnets(self) -> dict[str, Architecture]:

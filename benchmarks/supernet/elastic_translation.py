@@ -55,15 +55,16 @@ class Job(ConvertedRuns, TranslationRuns):
         criterion: tuple[object, ...] = ("--criterion", "fused_label_smoothed_cross_entropy")
         if variant.teacher:
             criterion = self.distilled()
-        begin: tuple[object, ...] = ("--finetune-from-model", self.converted(variant), "--lr", self.lr, "--dropout", 0)
+        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted(variant), "--lr", self.lr,
+                                              "--dropout", 0)  # fmt: skip
         if not variant.converted:
-            begin = ("--search-space", self.space_file(), "--lr", 3e-3, "--dropout", 0.1)
+            initialization = ("--search-space", self.space_file(), "--lr", 3e-3, "--dropout", 0.1)
         return self.translation(
             name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "hat_transformer",
-            "--sampling", "sandwich", *criterion, *begin, *schedule(updates), "--seed", seed,
+            "--sampling", "sandwich", *criterion, *initialization, *schedule(updates), "--seed", seed,
         )  # fmt: skip
 
-    def alone(self, subnet: Path, name: str, updates: int, seed: int) -> Path:
+    def train_standalone(self, subnet: Path, name: str, updates: int, seed: int) -> Path:
         """Train an extracted network with the trained one as teacher."""
         return self.translation(
             name, "--user-dir", USER_DIR, "--arch", "hat_transformer", "--finetune-from-model", subnet,
@@ -106,22 +107,22 @@ def relative_latency(
     def relative(architecture: Architecture) -> float:
         return measure(TranslationWorkload(space, architecture, config), reference, timing).relative
 
-    itself = relative(trained)  # below 1 on a busy machine: a median is divided by means of two passes
-    return {name: round(relative(architecture) / itself, 3) for name, architecture in networks.items()}
+    reference_ratio = relative(trained)  # below 1 on a busy machine: a median is divided by means of two passes
+    return {name: round(relative(architecture) / reference_ratio, 3) for name, architecture in networks.items()}
 
 
 def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     """Return the networks found under each latency limit, the smallest, the largest and the shallow one."""
     space = load_space(job.space_file())
     networks: dict[str, dict[str, Any]] = {}
-    simple = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: shallow(space.largest())}
-    for name, architecture in simple.items():
+    fixed = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: shallow(space.largest())}
+    for name, architecture in fixed.items():
         networks[name] = {"file": job.work / f"{slug(name)}.json"}
         architecture.save(networks[name]["file"], space=space.name)
     model = job.fitted_latency()
     (largest_ms,) = predicted_ms(model, space, [space.largest()])
     limits = {f"{share:.0%} of its latency": round(share * largest_ms, 2) for share in SHARES}
-    return networks | job.searched("search", job.supernet(FULL, updates, 1), model, limits, sentences, 6)
+    return networks | job.search("search", job.supernet(FULL, updates, 1), model, limits, sentences, 6)
 
 
 def shallow(trained: Architecture, layers: int = 1) -> Architecture:
@@ -131,7 +132,9 @@ def shallow(trained: Architecture, layers: int = 1) -> Architecture:
     return Architecture(genes | {name: genes[name][:layers] for name in per_layer})
 
 
-def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
+def subnet_row(
+    job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry: dict[str, Any]
+) -> dict[str, Any]:
     name = f"{slug(variant.name)}-{updates}-{seed}-{slug(subnet)}"
     static = job.subnet(name, job.supernet(variant, updates, seed), entry["file"])
     size = round(params_m(Architecture.load(entry["file"])), 3)
@@ -143,12 +146,12 @@ def row(job: Job, variant: Variant, updates: int, seed: int, subnet: str, entry:
     return figures
 
 
-def alone(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
+def standalone_row(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Return BLEU of a network that was extracted from an early supernet and trained alone."""
     early = f"{slug(FULL.name)}-{updates}-{seed}-{slug(subnet)}"
     static = job.subnet(early, job.supernet(FULL, updates, seed), entry["file"])
     name = f"alone-{updates}-{more}-{seed}-{slug(subnet)}"
-    bleu = job.bleu(name, job.alone(static, name, more, seed))
+    bleu = job.bleu(name, job.train_standalone(static, name, more, seed))
     figures = {"updates": updates, "alone": more, "seed": seed, "subnet": subnet, "bleu": bleu}
     print(json.dumps(figures), flush=True)
     return figures
@@ -161,28 +164,31 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     def seeds_of(variant: Variant) -> range:
         if variant is FULL:
             return range(1, args.seeds + 1)
-        one_less = variant.converted and (variant.teacher or variant.importance != "none")
-        return other_seeds if one_less else range(1, 2)
+        is_ablation = variant.converted and (variant.teacher or variant.importance != "none")
+        return other_seeds if is_ablation else range(1, 2)
 
     trained = {"bleu": job.bleu("trained-1", job.trained())}
     subnets = front(job, args.early, args.sentences)
     half = f"{SHARES[0]:.0%} of its latency"
-    main = ["largest", "smallest", half]
-    further = [alone(job, args.early, updates - args.early, 1, half, subnets[half])]
-    further += [alone(job, 0, updates, seed, SHALLOW, subnets[SHALLOW]) for seed in other_seeds]
-    runs = [(FULL, updates, 1, name) for name in subnets if name not in main]
-    runs += [(variant, updates, seed, name) for variant in ABLATIONS for seed in seeds_of(variant) for name in main]
+    main_subnets = ["largest", "smallest", half]
+    standalone_rows = [standalone_row(job, args.early, updates - args.early, 1, half, subnets[half])]
+    standalone_rows += [standalone_row(job, 0, updates, seed, SHALLOW, subnets[SHALLOW]) for seed in other_seeds]
+    runs = [(FULL, updates, 1, name) for name in subnets if name not in main_subnets]
+    runs += [
+        (variant, updates, seed, name) for variant in ABLATIONS for seed in seeds_of(variant) for name in main_subnets
+    ]
     for variant in ABLATIONS:
         steps = args.steps if variant is FULL or not variant.converted else args.other_steps
         steps = [step for step in steps if step != updates and (step or variant.converted)]
-        runs += [(variant, step, 1, name) for step in steps for name in main]
-    rows = [row(job, *run, subnets[run[-1]]) for run in runs]
+        runs += [(variant, step, 1, name) for step in steps for name in main_subnets]
+    rows = [subnet_row(job, *run, subnets[run[-1]]) for run in runs]
     space = load_space(job.space_file())
     networks = {name: Architecture.load(entry["file"]) for name, entry in subnets.items()}
     predicted = predicted_ms(job.fitted_latency(), space, list(networks.values()))
     return {
         "trained_updates": TRAINED_UPDATES, "updates": updates, "lr": job.lr, "trained": trained, "rows": rows,
-        "alone": further, "predicted_ms": {name: round(ms, 2) for name, ms in zip(networks, predicted, strict=True)},
+        "alone": standalone_rows,
+        "predicted_ms": {name: round(ms, 2) for name, ms in zip(networks, predicted, strict=True)},
         "relative_latency": relative_latency(space, space.largest(), networks, **WORKLOAD),
         "commands": job.seconds(), "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip

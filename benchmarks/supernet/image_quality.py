@@ -26,7 +26,7 @@ from nas_core.space import Architecture, SearchSpace, get_space, save_space
 from nas_core.space.choice import Choice
 
 RESULT = Path(__file__).parents[1] / "results" / "image_quality.json"
-LEAST_LINEAR = 2
+MIN_LINEAR = 2
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def attention_space() -> SearchSpace:
     return SearchSpace("cifar10-attention", choices, get_space("mformer_cifar10_small").fixed)
 
 
-def placed(kinds: list[str]) -> Architecture:
+def with_attention(kinds: list[str]) -> Architecture:
     return Architecture({**attention_space().largest(), "attention": kinds})
 
 
-def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
+def search_placement(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
     """Return the best mixed network, and the validation loss of all networks."""
     folder = job.work / "search"
     job.run(
@@ -76,8 +76,8 @@ def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any
     for line in read_jsonl(folder / "journal.jsonl"):
         kinds = line["genes"]["attention"]
         placements.append({"linear": [i + 1 for i, kind in enumerate(kinds) if kind == "linear"], **line["metrics"]})
-    mixed = min((row for row in placements if LEAST_LINEAR <= len(row["linear"]) < 6), key=lambda row: row["loss"])
-    return placed(["linear" if layer in mixed["linear"] else "softmax" for layer in range(1, 7)]), placements
+    mixed = min((row for row in placements if MIN_LINEAR <= len(row["linear"]) < 6), key=lambda row: row["loss"])
+    return with_attention(["linear" if layer in mixed["linear"] else "softmax" for layer in range(1, 7)]), placements
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -95,8 +95,8 @@ def main(argv: list[str] | None = None) -> None:
     job.work.mkdir(parents=True, exist_ok=True)
     save_space(attention_space(), job.work / "attention.yml")
     supernet = job.train("supernet", "--epochs", job.supernet_epochs, "--sampling", "sandwich")
-    mixed, placements = searched(job, supernet)
-    networks = {"softmax": placed(["softmax"] * 6), "linear": placed(["linear"] * 6), "mixed": mixed}
+    mixed, placements = search_placement(job, supernet)
+    networks = {"softmax": with_attention(["softmax"] * 6), "linear": with_attention(["linear"] * 6), "mixed": mixed}
     runs = []
     for name, architecture in networks.items():
         architecture.save(job.work / f"{name}.json")

@@ -27,7 +27,7 @@ from torch import Tensor
 import timm_ext  # noqa: F401  registers the models
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import measured_rows
-from benchmarks.parts.turns import milliseconds
+from benchmarks.parts.timing import time_ms
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
@@ -62,11 +62,11 @@ def network(space: SearchSpace, name: str) -> Architecture:
     )
 
 
-def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
+def architectures_of(model: VisionModel, name: str, update: int) -> list[Architecture]:
     if name not in ("spos", "sandwich"):
         return [network(model.space, name)]
-    drawn = model.draw(update)
-    return list(sandwich(model.space, drawn).values()) if name == "sandwich" else [drawn]
+    architecture = model.draw(update)
+    return list(sandwich(model.space, architecture).values()) if name == "sandwich" else [architecture]
 
 
 def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, precision: str) -> Callable[[int], None]:
@@ -77,7 +77,7 @@ def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, pr
     )
 
     def update(number: int) -> None:
-        architectures = trained(model, name, number)
+        architectures = architectures_of(model, name, number)
         optimizer.zero_grad()
         for architecture in architectures:
             step.backward(
@@ -100,7 +100,7 @@ def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -
     return forward
 
 
-def measured(mode: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure(mode: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of a row, or a note why there are none."""
     device = usable_device(options.device)
     try:
@@ -120,11 +120,11 @@ def measured(mode: str, name: str, precision: str, options: argparse.Namespace) 
     else:
         run = forwards_of(model, name, images, precision)
     try:
-        times = [milliseconds(partial(run, number), device) for number in range(WARM_UP + options.repeats)]
+        times_ms = [time_ms(partial(run, number), device) for number in range(WARM_UP + options.repeats)]
     except torch.cuda.OutOfMemoryError:
         return {"note": f"out of memory with {options.batch_size} images"}
-    middle = float(np.median(times[WARM_UP:]))
-    row = {"ms": round(middle, 2), "images_per_s": round(1000 * options.batch_size / middle, 1)}
+    median_ms = float(np.median(times_ms[WARM_UP:]))
+    row = {"ms": round(median_ms, 2), "images_per_s": round(1000 * options.batch_size / median_ms, 1)}
     return {**row, "memory_mib": round(torch.cuda.max_memory_allocated(device) / 2**20)} if cuda else row
 
 
@@ -146,7 +146,7 @@ def main(argv: list[str] | None = None) -> None:
     settings = {name: getattr(options, name) for name in ("model", "batch_size", "repeats")}
     cases = [(*case, precision) for case in CASES for precision in options.precisions]
     keys = [dict(zip(("what", "network", "precision"), case, strict=True)) for case in cases]
-    rows = measured_rows(out, keys, {**settings, **machine}, lambda index: measured(*cases[index], options))
+    rows = measured_rows(out, keys, {**settings, **machine}, lambda index: measure(*cases[index], options))
     if out is not None:
         write_result(out, {**settings, "rows": rows, "machine": machine}, command(__file__, argv))
 

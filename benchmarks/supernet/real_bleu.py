@@ -22,10 +22,10 @@ import numpy as np
 import torch
 
 from benchmarks.parts import published
-from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT
+from benchmarks.parts.bleu.methods import METHODS, SLOW, UNTRAINED_METHODS
 from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import merged, results
+from benchmarks.parts.resumable import merge_rows, results
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import kendall_tau
 
@@ -52,42 +52,42 @@ class Task:
 
 def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
     """Return indices of trained and held-out networks."""
-    places = np.arange(len(networks.bleu))
+    indices = np.arange(len(networks.bleu))
     if task.protocol == DRAWN:
-        order = np.random.default_rng([task.trained, task.draw]).permutation(places)
+        order = np.random.default_rng([task.trained, task.draw]).permutation(indices)
         return np.sort(order[: task.trained]), np.sort(order[task.trained :])
     seeds = sorted(networks.splits)
     seed, repetition = seeds[task.draw % len(seeds)], task.draw // len(seeds)
-    ten = networks.splits[seed]
-    chosen = np.random.default_rng([repetition, 7]).permutation(ten)[: task.trained]
-    return np.sort(chosen), np.setdiff1d(places, ten)
+    published_training_set = networks.splits[seed]
+    chosen = np.random.default_rng([repetition, 7]).permutation(published_training_set)[: task.trained]
+    return np.sort(chosen), np.setdiff1d(indices, published_training_set)
 
 
 def run(task: Task) -> dict[str, Any]:
     """Evaluate one estimate on one thread."""
     torch.set_num_threads(1)
     networks = translation_task(task.task)
-    trained, judges = split(networks, task)
+    trained, held_out = split(networks, task)
     estimates, std = METHODS[task.method](networks, trained)
-    off = np.abs(estimates[judges] - networks.bleu[judges])
-    figures = {"judged": len(judges)}
+    off = np.abs(estimates[held_out] - networks.bleu[held_out])
+    figures = {"judged": len(held_out)}
     if task.trained or task.method != "parameters":  # millions are no BLEU
         figures["error"] = float(off.mean())
     if std is not None:
-        figures |= {f"within_{times}": float((off <= times * std[judges]).mean()) for times in (1, 2)}
-    return {**task.key, "tau": _tau(estimates[judges], networks.bleu[judges]), **figures}
+        figures |= {f"within_{times}": float((off <= times * std[held_out]).mean()) for times in (1, 2)}
+    return {**task.key, "tau": _tau(estimates[held_out], networks.bleu[held_out]), **figures}
 
 
 def _tau(estimates: Any, bleu: Any) -> float:
     return float(kendall_tau(estimates, bleu)) if np.ptp(estimates) > 0 else 0.0
 
 
-def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
+def plan_tasks(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
     tasks = []
     for name in names:
         seeds = len(translation_task(name).splits)
         for method in methods:
-            if method in WITHOUT:
+            if method in UNTRAINED_METHODS:
                 tasks += [Task(name, method, 0, PUBLISHED, draw) for draw in range(seeds)]
             subsets = 1 if method in SLOW else max(draws // 4, 1)
             tasks += [Task(name, method, 5, PUBLISHED, draw) for draw in range(seeds * subsets)]
@@ -115,9 +115,9 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }  # fmt: skip
     means = {}
     for _, *key in rows:
-        of_all = [row for (_, *other), row in rows.items() if other == key]
-        numbers = {name: float(np.mean([row[name] for row in of_all])) for name in of_all[0] if name in _MEANS}
-        means[tuple(key)] = {**of_all[0], "task": "mean", **numbers}
+        of_tasks = [row for (_, *rest), row in rows.items() if rest == key]
+        numbers = {name: float(np.mean([row[name] for row in of_tasks])) for name in of_tasks[0] if name in _MEANS}
+        means[tuple(key)] = {**of_tasks[0], "task": "mean", **numbers}
     return [
         {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
         for row in [*means.values(), *rows.values()]
@@ -138,7 +138,7 @@ def main(argv: list[str] | None = None) -> None:
     if reason := published.absent(TABLE):
         raise SystemExit(f"real_bleu: error: {reason}")
     names = tasks()
-    planned_tasks = planned(names, options.draws, options.methods)
+    planned_tasks = plan_tasks(names, options.draws, options.methods)
     keys = [task.key for task in planned_tasks]
     records = [
         record
@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> None:
         "tasks": names,
         "aims": AIMS,
         "noise": noise,
-        "rows": merged(options.out, summary(records), ("task", "method", "trained", "protocol")),
+        "rows": merge_rows(options.out, summary(records), ("task", "method", "trained", "protocol")),
         "machine": describe_machine("cpu", 1),
     }
     write_result(options.out, content, command(__file__, argv), adds=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measured
+from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measure_update
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import measured_rows
 from benchmarks.parts.update_sizes import SIZES
@@ -79,7 +79,7 @@ def _on_device(options: argparse.Namespace, argv: list[str] | None) -> None:
     def measure(index: int) -> dict[str, Any]:
         size = SIZES[cases[index].size]
         sentences = options.sentences or SENTENCES.get(cases[index].size, size.sentences)
-        return measured(
+        return measure_update(
             cases[index], replace(size, sentences=sentences), torch.device(options.device), settings["updates"]
         )
 

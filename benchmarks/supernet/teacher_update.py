@@ -25,9 +25,16 @@ import torch
 from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.tasks.translation import TranslationTask
 
-from benchmarks.parts.fairseq_update import optimizer_of, our_model, plain_arguments, plain_model, version, vocabulary
+from benchmarks.parts.fairseq_update import (
+    fairseq_arguments,
+    fairseq_model,
+    optimizer_of,
+    project_model,
+    version,
+    vocabulary,
+)
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.turns import middle, rounds
+from benchmarks.parts.timing import quartiles, time_rounds
 from benchmarks.parts.update_sizes import EOS, SIZES, Size, batch_of
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.distillation.criterion import DistilledLabelSmoothedCrossEntropy
@@ -68,14 +75,14 @@ def task_of(size: Size, folder: Path, sampling: str) -> Training:
 
 
 def save_teacher(size: Size, task: Training, path: Path) -> None:
-    arguments = plain_arguments(size)
+    arguments = fairseq_arguments(size)
     vars(arguments).update(arch="transformer", task="translation")
     settings = {"_name": "translation", "data": task.cfg.data, "source_lang": "en", "target_lang": "de"}
     history = {"num_updates": 1, "criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
     torch.save(
         {
             "args": None, "cfg": {"model": arguments, "task": settings, "criterion": {"_name": "cross_entropy"}},
-            "model": plain_model(size, task).state_dict(), "criterion": None,
+            "model": fairseq_model(size, task).state_dict(), "criterion": None,
             "optimizer_history": [history], "task_state": {},
             "extra_state": {}, "last_optimizer_state": None,
         },
@@ -92,22 +99,22 @@ def criteria(task: Training, teacher: Path, sampling: str) -> dict[str, Any]:
     return {
         "none": plain,
         **{
-            name: DistilledLabelSmoothedCrossEntropy(task, SimpleNamespace(**{**_OPTIONS, **given}))
-            for name, given in options.items()
+            name: DistilledLabelSmoothedCrossEntropy(task, SimpleNamespace(**{**_OPTIONS, **teacher_options}))
+            for name, teacher_options in options.items()
         },
     }
 
 
 def update_of(task: Training, size: Size, criterion: Any, batch: dict[str, Any]) -> Callable[[], None]:
     torch.manual_seed(1)
-    model = our_model(size, task, "none")
-    optimizer, counted = optimizer_of(model), [0]
+    model = project_model(size, task, "none")
+    optimizer, count = optimizer_of(model), [0]
 
     def update() -> None:
-        counted[0] += 1
+        count[0] += 1
         optimizer.zero_grad()
         criterion.train()
-        _, tokens, _ = task.train_step(batch, model, criterion, optimizer, counted[0])
+        _, tokens, _ = task.train_step(batch, model, criterion, optimizer, count[0])
         optimizer.multiply_grads(1.0 / tokens)
         optimizer.clip_grad_norm(1.0)
         optimizer.step()
@@ -128,10 +135,10 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
             save_teacher(size, task, teacher)
             losses = criteria(task, teacher, sampling)
             updates = {name: update_of(task, size, loss, batch) for name, loss in losses.items()}
-            durations = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, sampling).items()}
-            ratios = {name: middle(durations[name] / durations["none"], 3) for name in durations if name != "none"}
+            durations = {name: np.array(seconds) for name, seconds in time_rounds(updates, repeats, sampling).items()}
+            ratios = {name: quartiles(durations[name] / durations["none"], 3) for name in durations if name != "none"}
             result[sampling] = {
-                "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in durations.items()},
+                "update_ms": {name: quartiles(1000 * seconds, 1) for name, seconds in durations.items()},
                 "times_none": ratios,
                 "reached": {name: ratios[name]["median"] <= aim for name, aim in AIMS.items()},
             }

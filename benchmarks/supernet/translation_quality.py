@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import merged
+from benchmarks.parts.resumable import merge_rows
 from benchmarks.parts.runs import SENTENCES, USER_DIR, TranslationRuns, schedule
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
@@ -51,7 +51,7 @@ class Job(TranslationRuns):
     def searched_subnets(self, kind: str, checkpoint: Path) -> dict[str, dict[str, Any]]:
         """Return the best network of each latency limit."""
         model = self.latency_model(self.space, 120, "--data", self.bin, *SENTENCES)
-        return self.searched(f"search-{kind}", checkpoint, model, latency_limits(model, self.space), self.sentences, 10)
+        return self.search(f"search-{kind}", checkpoint, model, latency_limits(model, self.space), self.sentences, 10)
 
 
 def latency_limits(model: Path, space: str) -> dict[str, float]:
@@ -126,7 +126,7 @@ def main(argv: list[str] | None = None) -> None:
     job = Job(args.work, args.threads, args.bin, args.space, args.updates, args.further, args.sentences)
     content = report(job, args.kinds, args.parts)
     before = read_json(args.out) if args.out.exists() else {}
-    content["rows"] = merged(args.out, content["rows"], ("experts", "subnet"))
+    content["rows"] = merge_rows(args.out, content["rows"], ("experts", "subnet"))
     if "latency-collect" not in content["commands"]:
         content |= {key: before[key] for key in ("machine", "note") if key in before}  # of the measured latencies
     content["commands"] = before.get("commands", {}) | content["commands"]

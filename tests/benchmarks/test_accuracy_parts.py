@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.parts.accuracy import graf, methods
 from benchmarks.parts.accuracy.graf import Forest, Graf, ProcessesAndTrees
-from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
+from benchmarks.parts.accuracy.metrics import interval_coverage, predict_components, predict_with_std, search_gain
 from benchmarks.parts.accuracy.rows import summary
 from benchmarks.parts.accuracy.splits import split
 from benchmarks.parts.accuracy.tables import BENCHMARKS, AccuracyBenchmark, Holdout, Table
@@ -60,7 +60,7 @@ def test_predictors_from_graf_learn(method: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(graf, "MEMBERS", 1)
     if method == "graf forest":
         pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    predictor = methods.predictor_by(method, (7, 8), 3)
+    predictor = methods.make_predictor(method, (7, 8), 3)
     assert isinstance(predictor, Forest | ProcessesAndTrees)
     predicted = predictor.fit(CELLS[:60], GOOD[:60]).predict(CELLS[60:])
     assert kendall_tau(predicted, GOOD[60:]) > 0.6
@@ -72,17 +72,17 @@ def test_ridge_finds_what_adds_up() -> None:
 
 
 def test_all_networks_judge_or_those_that_were_not_learned() -> None:
-    full = split(benchmark(all_judge=True), 30, 0, None, False)
-    assert len(full.judged) == 120 and full.held_out is not None and len(full.held_out.graphs) == 70
-    some, other = (split(benchmark(all_judge=True), 30, draw, 7, False) for draw in (0, 1))
-    assert len(some.accuracies) == 7 and (some.accuracies == other.accuracies).all()
+    full = split(benchmark(evaluates_all=True), 30, 0, None, False)
+    assert len(full.eval_graphs) == 120 and full.held_out is not None and len(full.held_out.graphs) == 70
+    some, other = (split(benchmark(evaluates_all=True), 30, draw, 7, False) for draw in (0, 1))
+    assert len(some.eval_accuracies) == 7 and (some.eval_accuracies == other.eval_accuracies).all()
     rest = split(benchmark(), 30, 0, None, False)
-    assert np.array_equal(rest.targets, full.targets) and len(rest.judged) == 70
-    assert rest.held_out is not None and np.allclose(rest.held_out.observed, rest.accuracies + 0.01)
-    bound = split(benchmark(all_judge=True), 30, 0, None, False, test_labels=True)
+    assert np.array_equal(rest.targets, full.targets) and len(rest.eval_graphs) == 70
+    assert rest.held_out is not None and np.allclose(rest.held_out.observed, rest.eval_accuracies + 0.01)
+    bound = split(benchmark(evaluates_all=True), 30, 0, None, False, test_labels=True)
     assert np.allclose(bound.targets, full.targets - 0.01), "labels that judge, of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
-    assert np.allclose(checked.accuracies, rest.accuracies + 0.01)
+    assert np.allclose(checked.eval_accuracies, rest.eval_accuracies + 0.01)
     with pytest.raises(ValueError, match="number of training networks is 99; expected 2 to 98"):
         split(benchmark(), 99, 0, None, False)
 
@@ -90,36 +90,36 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
 def test_a_division_keeps_cells_that_are_used_for_nothing() -> None:
     divided = benchmark(holdout=Holdout(cells=80, half=40, unused=5))
     first, more = (split(divided, size, 0, None, False) for size in (4, 40))
-    assert len(first.judged) == 35 and np.array_equal(first.accuracies, more.accuracies)
+    assert len(first.eval_graphs) == 35 and np.array_equal(first.eval_accuracies, more.eval_accuracies)
     learned = {graph.ops.tobytes() for graph in more.graphs}
-    assert sum(graph.ops.tobytes() in learned for graph in more.judged) < 35
+    assert sum(graph.ops.tobytes() in learned for graph in more.eval_graphs) < 35
     assert np.array_equal(first.targets, more.targets[:4])
 
 
 def test_what_a_search_gets() -> None:
     true = np.arange(200.0)
-    assert of_a_search(true, true) == {"best_of_50": 1, "tau_top_tenth": 1.0}
-    assert of_a_search(-true, true)["best_of_50"] == 151 and of_a_search(-true, true)["tau_top_tenth"] == -1.0
-    assert of_a_search(true, true, higher_is_better=False) == {"best_of_50": 1, "tau_top_tenth": 1.0}
+    assert search_gain(true, true) == {"best_of_50": 1, "tau_top_tenth": 1.0}
+    assert search_gain(-true, true)["best_of_50"] == 151 and search_gain(-true, true)["tau_top_tenth"] == -1.0
+    assert search_gain(true, true, higher_is_better=False) == {"best_of_50": 1, "tau_top_tenth": 1.0}
     late = true.copy()
     late[-3:] = -1  # nobody trains the three best
-    assert of_a_search(late, true)["best_of_50"] == 4
+    assert search_gain(late, true)["best_of_50"] == 4
 
 
 def test_shares_within_a_spread() -> None:
     values = np.array([0.0, 0.5, 1.5, 3.0])
-    assert within_spread(np.zeros(4), np.ones(4), values) == {"within_1": 0.5, "within_2": 0.75}
+    assert interval_coverage(np.zeros(4), np.ones(4), values) == {"within_1": 0.5, "within_2": 0.75}
 
 
 def test_parts_are_read_from_the_fit_of_a_mixture() -> None:
     small: Any = {"processes": 1, "trees": 1, "epochs": 1, "members": 2, "depth": 1, "dim": 16}
     mixture = NNFormerPredictor("best", unseen="ignore", **small).fit(CELLS[:40], GOOD[:40])
-    parts = parts_of(mixture, CELLS[40:])
+    parts = predict_components(mixture, CELLS[40:])
     assert list(parts) == ["networks", "processes", "trees"]
-    predicted, spread = foreseen(mixture, CELLS[40:])
+    predicted, spread = predict_with_std(mixture, CELLS[40:])
     assert spread is not None and all(row.shape == predicted.shape for row in parts.values())
     ridge = Ridge(KINDS, 5).fit(CHAINS, VALUES)
-    assert not parts_of(ridge, CHAINS) and foreseen(ridge, CHAINS)[1] is None
+    assert not predict_components(ridge, CHAINS) and predict_with_std(ridge, CHAINS)[1] is None
 
 
 def record(**changes: Any) -> dict[str, Any]:

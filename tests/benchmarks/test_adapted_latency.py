@@ -13,9 +13,9 @@ from tests.latency.by_graph.toy import toy_networks
 
 def test_a_draw_has_one_network_of_each_family() -> None:
     families = np.array(["a", "b", "c", "d"] * 5)
-    rows = adapted_latency.drawn(families, 3, 0)
+    rows = adapted_latency.draw_networks(families, 3, 0)
     assert len(set(families[rows])) == len(rows) == 3
-    assert sorted(rows) != sorted(adapted_latency.drawn(families, 3, 1))
+    assert sorted(rows) != sorted(adapted_latency.draw_networks(families, 3, 1))
 
 
 def test_one_factor_removes_a_common_factor() -> None:

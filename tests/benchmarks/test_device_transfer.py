@@ -27,13 +27,13 @@ def toy_table(networks: int = 160, layers: int = 8, kinds: int = 4) -> LatencyTa
     stream = np.random.default_rng(0)
     ops = stream.integers(kinds, size=(networks, layers))
     prices = stream.gamma(1.0, 1.0, (3, layers, kinds))
-    sums = 1 + np.stack([each[np.arange(layers), ops].sum(1) for each in prices], 1)
+    sums = 1 + np.stack([price_list[np.arange(layers), ops].sum(1) for price_list in prices], 1)
     mixture = stream.uniform(0.2, 3, (3, len(DEVICES)))
     return LatencyTable(ops, chains(ops), DEVICES, sums @ mixture * stream.normal(1, 0.01, (networks, len(DEVICES))))
 
 
 @pytest.fixture
-def nothing_kept() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     """No table that was read under another path."""
     latency_table.cache_clear()
     yield
@@ -41,7 +41,7 @@ def nothing_kept() -> Iterator[None]:
 
 
 def error(method: str, size: int) -> float:
-    return device_transfer.judged(toy_table(), device_transfer.Task("toy", "phone", size, 0, method))["mape"]
+    return device_transfer.evaluate(toy_table(), device_transfer.Task("toy", "phone", size, 0, method))["mape"]
 
 
 def test_left_out_errors_are_those_of_fits_without_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_other_devices_help_where_few_networks_are_known() -> None:
 @pytest.mark.parametrize("method", [*device_transfer.METHODS])
 def test_what_is_asked_for_is_not_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_transfer_networks, "PRETRAIN_EPOCHS", 1)
-    monkeypatch.setattr(_transfer_networks, "tuning_epochs", lambda size: 1)
+    monkeypatch.setattr(_transfer_networks, "finetuning_epochs", lambda size: 1)
     case = Case(toy_table(60), "chip_1", 20, 0)
     altered = case.table.latency_ms.copy()
     altered[case.test, 0] *= 3
@@ -92,11 +92,11 @@ def test_summaries_are_means_of_devices() -> None:
     (row,) = device_transfer.summary(records)
     assert (row["mean"]["mape"], row["count"], row["draws"], row["few"]) == (4.0, 2, 1, None)
     assert row["devices"]["a"]["mape"] == 2.0
-    (row,) = device_transfer.summary([record(name, 0, 2.0) for name in (*device_transfer.FEW, "x")])
+    (row,) = device_transfer.summary([record(name, 0, 2.0) for name in (*device_transfer.SELECTED_DEVICES, "x")])
     assert row["few"]["mape"] == 2.0
 
 
-@pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.usefixtures("empty_cache")
 def test_runs_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = toy_table()
     file = tmp_path / "t.npz"
@@ -120,7 +120,7 @@ def test_the_published_table() -> None:
     table = latency_table("fbnet")
     assert table.ops.shape == (5000, 22) and len(table.devices) == 27
     few = {
-        m: device_transfer.judged(table, device_transfer.Task("fbnet", "gold_6240", 20, 0, m))
+        m: device_transfer.evaluate(table, device_transfer.Task("fbnet", "gold_6240", 20, 0, m))
         for m in ("linear", "transfer")
     }
     assert few["transfer"]["mape"] < 4 < few["linear"]["mape"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.parts.runs import as_folder
+from benchmarks.parts.runs import export_images
 
 
 def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> None:
@@ -16,8 +16,8 @@ def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> Non
     np.savez(
         tmp_path / "images.npz", data=data, offset=offsets, label=np.array(labels), classes=np.array(["ant", "bee"])
     )
-    folder = as_folder(tmp_path / "images.npz", "test", tmp_path / "folder")
+    folder = export_images(tmp_path / "images.npz", "test", tmp_path / "folder")
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jpg")}
     assert files == {"test/bee/0.jpg": b"first", "test/ant/1.jpg": b"second one", "test/bee/2.jpg": b"3"}
     (tmp_path / "images.npz").unlink()
-    assert as_folder(tmp_path / "images.npz", "test", folder) == folder, "what is there is not made again"
+    assert export_images(tmp_path / "images.npz", "test", folder) == folder, "what is there is not made again"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.latency import network_latency
-from benchmarks.parts.network_cells import within_spread
+from benchmarks.parts.network_fits import interval_coverage
 from nas_core.files.reading import read_json
 from tests.latency.by_graph.toy import toy_networks
 
@@ -52,9 +52,9 @@ def test_share_within_the_spread(data: Path) -> None:
         names = networks.names[: len(ratios)].tolist()
         predicted = [measured[name] / ratio for name, ratio in zip(names, ratios, strict=True)]
         records.append({"split": split, "names": names, "predicted_ms": predicted})
-    assert within_spread(records, networks) == {"in-domain": 55.6, "conv": 25.0}
+    assert interval_coverage(records, networks) == {"in-domain": 55.6, "conv": 25.0}
     records[1]["deviation"] = [0.0, 0.2, 0.1, 0.0]
-    assert within_spread(records, networks)["conv"] == 50.0
-    assert within_spread(records[1:], networks) == {}
+    assert interval_coverage(records, networks)["conv"] == 50.0
+    assert interval_coverage(records[1:], networks) == {}
     shares = bench(data, "--models", "ensemble", "--set", "epochs=1", "--families", "conv")
     assert shares["within_spread_percent"]["ensemble"] == {}, "without in-domain cells none is known"

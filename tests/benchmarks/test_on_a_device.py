@@ -39,7 +39,7 @@ def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: py
 
         return progress
 
-    monkeypatch.setattr(predictor_quality, "stopping", limited)
+    monkeypatch.setattr(predictor_quality, "time_limit_callback", limited)
     with pytest.raises(OutOfTimeError, match="nasbench201, 12 cells, paper"):
         run(TASK, tmp_path / "part")
     assert steps == list(range(1, 9)) and list((tmp_path / "part").iterdir())

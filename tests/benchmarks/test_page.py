@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import benchmarks.page
-from benchmarks.page import Page, Table, main, save
+from benchmarks.page import Page, Table, main, save_plot
 from nas_core.errors import DataError
 from nas_core.files.writing import write_json
 from tests.toys import ROOT
@@ -24,7 +24,7 @@ def test_pages_and_plots_are_what_the_command_makes_now() -> None:
 def test_a_table_filters_spreads_and_averages_rows() -> None:
     declared = {"rows": ["rows", r"\d+"], "by": {"kind": "kind"}, "across": "size", "value": "loss", "digits": 2}
     table = Table({**declared, "where": {"kind": "a"}, "names": {"a": "first"}}, {"toy": {"rows": ROWS}})
-    assert table.head == ["kind", "20", "100"] and table.rows == [["first", 21.5, 101.5]]
+    assert table.header == ["kind", "20", "100"] and table.rows == [["first", 21.5, 101.5]]
     assert table.markdown().splitlines() == [
         "| kind | 20 | 100 |",
         "| --- | ---: | ---: |",
@@ -48,9 +48,9 @@ def test_keys_become_fields_and_may_contain_dots() -> None:
 def test_figures_follow_the_results() -> None:
     page = Page()
     figure = "<!-- figure: demo_front | rows.network=largest.params_m | 1 -->"
-    assert page.filled(f"{figure}0<!-- /figure --> M") == f"{figure}1.4<!-- /figure --> M"
+    assert page.fill_figures(f"{figure}0<!-- /figure --> M") == f"{figure}1.4<!-- /figure --> M"
     with pytest.raises(DataError, match=r"demo_front \| rows\.network=none: the results have no such value"):
-        page.filled("<!-- figure: demo_front | rows.network=none -->0<!-- /figure -->")
+        page.fill_figures("<!-- figure: demo_front | rows.network=none -->0<!-- /figure -->")
 
 
 def test_every_result_has_a_section(tmp_path: Path) -> None:
@@ -78,7 +78,9 @@ def test_stale_files_are_listed_written_and_removed(
 def test_a_plot_carries_the_hash_of_its_data(kind: str, tmp_path: Path) -> None:
     declared = {"rows": ["rows", r"\d+"], "by": {"kind": "kind"}, "across": "size", "value": "loss"}
     table = Table(declared, {"toy": {"rows": ROWS}})
-    save(tmp_path / "toy.svg", table, {"name": "toy", "kind": kind, "columns": ["20", "100"], "x": "size"}, "abc123")
+    save_plot(
+        tmp_path / "toy.svg", table, {"name": "toy", "kind": kind, "columns": ["20", "100"], "x": "size"}, "abc123"
+    )
     assert "benchmarks/results abc123" in (tmp_path / "toy.svg").read_text(encoding="utf-8")
 
 

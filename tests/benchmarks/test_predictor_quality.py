@@ -36,4 +36,4 @@ def test_rows_say_on_how_many_cells_they_were_judged() -> None:
 @needs_tables
 def test_a_sample_of_the_cells_is_the_same_each_time() -> None:
     first, second = (split_of(Task("nasbench201", 10, draw, "statistics", (), False, 50)) for draw in (0, 1))
-    assert len(first.judged) == 50 and (first.accuracies == second.accuracies).all()
+    assert len(first.eval_graphs) == 50 and (first.eval_accuracies == second.eval_accuracies).all()

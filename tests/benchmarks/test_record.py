@@ -35,4 +35,4 @@ def test_a_run_that_adds_rows_keeps_the_commands_of_the_others_once(tmp_path: Pa
         write_result(file, {**(read_json(file) if file.exists() else {}), "rows": []}, run, adds=True)
     measured = read_json(file)["measured"]
     assert measured["command"] == "third"
-    assert [each["command"] for each in measured["earlier"]] == ["second", "first"]
+    assert [entry["command"] for entry in measured["earlier"]] == ["second", "first"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.parts.resumable import measured_rows, merged, results
+from benchmarks.parts.resumable import measured_rows, merge_rows, results
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.writing import write_json
 
@@ -36,11 +36,11 @@ def test_results_of_other_settings_are_computed_anew(tmp_path: Path) -> None:
 def test_rows_of_a_result_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     new = [{"size": 100, "method": "best", "tau": 2}]
-    assert merged(path, new, ("size", "method")) == new
+    assert merge_rows(path, new, ("size", "method")) == new
     old = [{"size": 424, "method": "best", "tau": 1}, {"size": 100, "method": "best", "tau": 1},
            {"size": 100, "method": "gcn", "tau": 1}]  # fmt: skip
     write_json(path, {"rows": old})
-    assert merged(path, new, ("size", "method")) == [new[0], old[2], old[0]]
+    assert merge_rows(path, new, ("size", "method")) == [new[0], old[2], old[0]]
 
 
 def test_an_interrupted_measurement_resumes(tmp_path: Path) -> None:

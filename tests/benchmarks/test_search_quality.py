@@ -10,8 +10,8 @@ from tests.contracts.strategy import SPACE, limit
 
 
 def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
-    courses = {EVOLUTION: [[5.0] * 99 + [4.0] * 201] * 2, "ranknas": [[5.0] * 49 + [4.003] * 51, [4.0] * 100]}
-    rows = summary(courses, {"ranknas": [["a"], ["b"]]})
+    trajectories = {EVOLUTION: [[5.0] * 99 + [4.0] * 201] * 2, "ranknas": [[5.0] * 49 + [4.003] * 51, [4.0] * 100]}
+    rows = summary(trajectories, {"ranknas": [["a"], ["b"]]})
     evolution, ranknas = rows
     assert evolution["evaluations_to_evolutions_final_loss"] == [100, 100]
     assert ranknas["evaluations_to_evolutions_final_loss"] == [None, 1]
@@ -25,6 +25,6 @@ def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
 
 def test_ranknas_is_compared_by_what_it_prunes_by() -> None:
     strategies = {name: make(SPACE, [limit(3000.0)], 0) for name, make in STRATEGIES.items()}
-    ranked = {name: one for name, one in strategies.items() if isinstance(one, RankNAS)}
-    assert [one.config.keep_genes for one in ranked.values()] == [5, 0, 0]
+    ranked = {name: strategy for name, strategy in strategies.items() if isinstance(strategy, RankNAS)}
+    assert [strategy.config.keep_genes for strategy in ranked.values()] == [5, 0, 0]
     assert all(re.match("ranknas, ", name) for name in ranked)

@@ -19,7 +19,7 @@ from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
-CELLS = 2**22
+MAX_VALUES = 2**22
 """Largest number of values computed at once."""
 MEMBERS = 8
 """Number of Gaussian processes and of boosted models, as in the recipe ``statistics``."""
@@ -41,58 +41,64 @@ class Graf:
     def __init__(self, graphs: Graphs, operations: int) -> None:
         self.operations = operations
         last = np.cumsum(graphs.sizes) - 1
-        between = np.ones(len(graphs.ops), np.bool_)
-        between[last] = between[last - graphs.sizes + 1] = False
-        inner = np.unique(graphs.ops[between]).tolist()
-        chosen = [list(some) for size in range(1, len(inner) + 1) for some in combinations(inner, size)]
-        self.sets = np.zeros((operations, len(chosen)))
+        is_inner = np.ones(len(graphs.ops), np.bool_)
+        is_inner[last] = is_inner[last - graphs.sizes + 1] = False
+        inner_operations = np.unique(graphs.ops[is_inner]).tolist()
+        operation_sets = [
+            list(operation_set)
+            for size in range(1, len(inner_operations) + 1)
+            for operation_set in combinations(inner_operations, size)
+        ]
+        self.sets = np.zeros((operations, len(operation_sets)))
         """``(K, S)``: True if an operation is in a set"""
-        for column, operation_set in enumerate(chosen):
+        for column, operation_set in enumerate(operation_sets):
             self.sets[operation_set, column] = 1
 
     def __call__(self, graphs: Graphs) -> Array:
         """Return features ``(G, K + 6 S)`` of graphs whose nodes are in topological order, input first."""
-        at_once = max(1, CELLS // max(1, int(graphs.sizes.max(initial=1)) * self.sets.shape[1]))
-        starts = range(0, len(graphs), at_once)
-        return np.concatenate([np.concatenate(list(self._parts(graphs[i : i + at_once])), 1) for i in starts])
+        chunk_size = max(1, MAX_VALUES // max(1, int(graphs.sizes.max(initial=1)) * self.sets.shape[1]))
+        starts = range(0, len(graphs), chunk_size)
+        return np.concatenate(
+            [np.concatenate(list(self._feature_blocks(graphs[i : i + chunk_size])), 1) for i in starts]
+        )
 
-    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+    def _feature_blocks(self, graphs: Graphs) -> Iterator[Array]:
         dense = graphs.dense()
         edges, sizes, width = dense.adjacency.astype(np.float64), dense.sizes, dense.ops.shape[1]
         present = np.arange(width) < sizes[:, None]
-        kinds = np.eye(self.operations)[dense.ops] * present[..., None]
+        operations = np.eye(self.operations)[dense.ops] * present[..., None]
         rows, last = np.arange(len(graphs)), sizes - 1
-        among = kinds @ self.sets
-        yield kinds.sum(1)
-        yield _shortest(edges, among, rows, last)
-        yield _most(edges, among, rows, last)
-        yield np.einsum("gn,gns->gs", edges[:, 0], among)
-        yield np.einsum("gn,gns->gs", edges[rows, :, last], among)
-        yield np.einsum("gnm,gns->gs", edges, among) / sizes[:, None]
-        yield np.einsum("gnm,gms->gs", edges, among) / sizes[:, None]
+        membership = operations @ self.sets
+        yield operations.sum(1)
+        yield _shortest_path(edges, membership, rows, last)
+        yield _largest_path_count(edges, membership, rows, last)
+        yield np.einsum("gn,gns->gs", edges[:, 0], membership)
+        yield np.einsum("gn,gns->gs", edges[rows, :, last], membership)
+        yield np.einsum("gnm,gns->gs", edges, membership) / sizes[:, None]
+        yield np.einsum("gnm,gms->gs", edges, membership) / sizes[:, None]
 
 
-def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
+def _shortest_path(edges: Array, membership: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
     """Return the length ``(G, S)`` of the shortest path through operations of each set only."""
-    count, width, sets = among.shape
+    count, width, sets = membership.shape
     lengths = np.full((count, width, sets), np.inf)
     lengths[:, 0] = 0
     for node in range(1, width):
-        before = np.where(edges[:, :node, node, None] > 0, lengths[:, :node], np.inf).min(1) + 1
-        allowed = (among[:, node] > 0) | (last == node)[:, None]
-        lengths[:, node] = np.where(allowed, before, np.inf)
+        previous = np.where(edges[:, :node, node, None] > 0, lengths[:, :node], np.inf).min(1) + 1
+        allowed = (membership[:, node] > 0) | (last == node)[:, None]
+        lengths[:, node] = np.where(allowed, previous, np.inf)
     ends = lengths[rows, last]
     return np.where(np.isfinite(ends), ends, last[:, None] + 1)
 
 
-def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
+def _largest_path_count(edges: Array, membership: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
     """Return the largest number ``(G, S)`` of each set's operations on one path; 0 without a path."""
-    count, width, sets = among.shape
+    count, width, sets = membership.shape
     counts = np.full((count, width, sets), -np.inf)
     counts[:, 0] = 0
     for node in range(1, width):
-        before = np.where(edges[:, :node, node, None] > 0, counts[:, :node], -np.inf).max(1)
-        counts[:, node] = before + among[:, node]
+        previous = np.where(edges[:, :node, node, None] > 0, counts[:, :node], -np.inf).max(1)
+        counts[:, node] = previous + membership[:, node]
     return np.maximum(counts[rows, last], 0)
 
 
@@ -126,12 +132,12 @@ class ProcessesAndTrees:
 
     def fit(self, graphs: Graphs, targets: Array) -> ProcessesAndTrees:
         self.features, self.scale = Graf(graphs, self.operations), TargetScale.fit("normal", targets)
-        learned, values = self.scale.transform(targets), self.features(graphs)
+        scaled_targets, features = self.scale.transform(targets), self.features(graphs)
         description = Description(Vocabulary.of(graphs))
-        self.model = StatisticsModel.fit_statistics(description, values, learned, MEMBERS, MEMBERS, self.seed)
+        self.model = StatisticsModel.fit_statistics(description, features, scaled_targets, MEMBERS, MEMBERS, self.seed)
         return self
 
     def predict(self, graphs: Graphs) -> Array:
-        parts = [graphs[start : start + 50_000] for start in range(0, len(graphs), 50_000)]
-        rows = [self.model.predict_statistics(self.features(part)).mean(0) for part in parts]
-        return np.asarray(self.scale.inverse_transform(np.concatenate(rows)))
+        chunks = [graphs[start : start + 50_000] for start in range(0, len(graphs), 50_000)]
+        predictions = [self.model.predict_statistics(self.features(chunk)).mean(0) for chunk in chunks]
+        return np.asarray(self.scale.inverse_transform(np.concatenate(predictions)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.parts.accuracy.graf import Forest, ProcessesAndTrees
-from benchmarks.parts.baselines import GCN, Ridge, Trees
+from benchmarks.parts.baselines import GCN, LightGBM, Ridge
 from benchmarks.parts.resumable import settings_hash
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
@@ -15,7 +15,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "true siblings": {"sibling_mask": "paper"},
 }
 """Changes of the recipe ``paper``: the masks that the paper defines."""
-ALONE: dict[str, dict[str, Any]] = {
+NETWORKS_ALONE: dict[str, dict[str, Any]] = {
     "best, networks alone": {"statistics": 0.0},
     "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},
 }
@@ -25,8 +25,8 @@ paper.
 MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
 """Accuracy models other than NN-Former, including those of other distributions."""
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
-USUAL = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
-METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
+DEFAULT_METHODS = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
+METHODS = ("paper", "best", *NETWORKS_ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
 TEST_LABELS = ", learned from mean test accuracies"
 """Suffix of a method trained on test accuracies: an upper bound."""
 REVISION = 3
@@ -37,8 +37,8 @@ def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | 
     """Return the recipe of an NN-Former method; None for others."""
     if method in ABLATIONS:
         return get_recipe("paper").with_changes(**{**ABLATIONS[method], **dict(changes)})
-    if method in ALONE:
-        return get_recipe("best").with_changes(**{**ALONE[method], **dict(changes)})
+    if method in NETWORKS_ALONE:
+        return get_recipe("best").with_changes(**{**NETWORKS_ALONE[method], **dict(changes)})
     return get_recipe(method).with_changes(**dict(changes)) if method in list_recipes() else None
 
 
@@ -51,14 +51,14 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
     return settings_hash({**settings, "revision": REVISION} if recipe.statistics else settings)
 
 
-def trains(method: str) -> bool:
+def trains_networks(method: str) -> bool:
     """Return True if a method trains networks."""
     recipe = recipe_of(method)
     return method == "gcn" or (recipe is not None and recipe.members > 0)
 
 
-def predictor_by(
-    method: str, kinds: tuple[int, int], seed: int, device: str = "cpu", changes: Iterable[tuple[str, Any]] = ()
+def make_predictor(
+    method: str, graph_limits: tuple[int, int], seed: int, device: str = "cpu", changes: Iterable[tuple[str, Any]] = ()
 ) -> Any:
     """Return an unfitted predictor.
 
@@ -73,9 +73,9 @@ def predictor_by(
     if method in MODELS:
         return ACCURACY_MODELS.get(method)(seed=seed, unseen="warn")
     if method == "gcn":
-        return GCN(kinds[0], seed, **dict(changes))
+        return GCN(graph_limits[0], seed, **dict(changes))
     if method == "ridge":
-        return Ridge(*kinds)
+        return Ridge(*graph_limits)
     if method.startswith("graf"):
-        return (Forest if method == "graf forest" else ProcessesAndTrees)(kinds[0], seed)
-    return Trees(*kinds, method == "lightgbm", seed)
+        return (Forest if method == "graf forest" else ProcessesAndTrees)(graph_limits[0], seed)
+    return LightGBM(*graph_limits, method == "lightgbm", seed)

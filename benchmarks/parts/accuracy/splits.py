@@ -11,7 +11,7 @@ from benchmarks.parts.accuracy.tables import AccuracyBenchmark, Table
 from nas_core.graph import Graphs
 
 Array = NDArray[np.float64]
-LOOKED_AT = 5000
+HELD_OUT_SIZE = 5000
 """Number of networks outside the training set for coverage and for the choice of settings."""
 
 
@@ -32,13 +32,18 @@ class Split:
 
     graphs: Graphs
     targets: Array
-    judged: Graphs
-    accuracies: Array
+    eval_graphs: Graphs
+    eval_accuracies: Array
     held_out: HeldOut | None = None
 
 
 def split(
-    benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool, test_labels: bool = False
+    benchmark: AccuracyBenchmark,
+    size: int,
+    draw: int,
+    eval_count: int | None,
+    validate: bool,
+    test_labels: bool = False,
 ) -> Split:
     """Return the training and evaluation networks of a draw.
 
@@ -56,19 +61,22 @@ def split(
     if not 2 <= size <= limit:
         raise ValueError(f"number of training networks is {size}; expected 2 to {limit}")
     unseen = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
-    held_out = _held_out(table, unseen[-LOOKED_AT:] if benchmark.all_judge or validate else unseen)
-    learned = table.rows[order[:size]]
-    graphs, targets = table.graphs.take(learned), table.true[learned] if test_labels else table.observed[order[:size]]
+    held_out = _held_out(table, unseen[-HELD_OUT_SIZE:] if benchmark.evaluates_all or validate else unseen)
+    train_rows = table.rows[order[:size]]
+    graphs, targets = (
+        table.graphs.take(train_rows),
+        table.true[train_rows] if test_labels else table.observed[order[:size]],
+    )
     if validate:
         return Split(graphs, targets, held_out.graphs, held_out.observed, held_out)
-    if not benchmark.all_judge:
+    if not benchmark.evaluates_all:
         return Split(graphs, targets, held_out.graphs, held_out.true, held_out)
-    if judged is None:
+    if eval_count is None:
         return Split(graphs, targets, table.graphs, table.true, held_out)
-    judged_rows = np.random.default_rng(103).permutation(len(table.graphs))[:judged]
-    return Split(graphs, targets, table.graphs.take(judged_rows), table.true[judged_rows], held_out)
+    eval_rows = np.random.default_rng(103).permutation(len(table.graphs))[:eval_count]
+    return Split(graphs, targets, table.graphs.take(eval_rows), table.true[eval_rows], held_out)
 
 
-def _held_out(table: Table, chosen: NDArray[np.int64]) -> HeldOut:
-    rows = table.rows[chosen]
-    return HeldOut(table.graphs.take(rows), table.observed[chosen], table.true[rows])
+def _held_out(table: Table, indices: NDArray[np.int64]) -> HeldOut:
+    rows = table.rows[indices]
+    return HeldOut(table.graphs.take(rows), table.observed[indices], table.true[rows])

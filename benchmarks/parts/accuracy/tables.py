@@ -60,9 +60,9 @@ class AccuracyBenchmark:
     load: Callable[[], Table]
     sizes: tuple[int, ...]
     """Numbers of training networks"""
-    kinds: tuple[int, int]
+    graph_limits: tuple[int, int]
     """Number of kinds of operations, and largest number of nodes"""
-    all_judge: bool = False
+    evaluates_all: bool = False
     """True if all networks are evaluated, training networks included, as in the NN-Former paper"""
     holdout: Holdout | None = None
     higher_is_better: bool = True
@@ -81,25 +81,27 @@ def _nasbench201() -> Table:
 @functools.cache
 def _zero_cost(name: str) -> Table:
     rows = published.zero_cost(name)
-    read = nasbench301_graph if name.startswith("nasbench301") else transnasbench_macro_graph
-    return _whole(Graphs.of([read(row["architecture"]) for row in rows]), [row["val_accuracy"] / 100 for row in rows])
+    read_graph = nasbench301_graph if name.startswith("nasbench301") else transnasbench_macro_graph
+    return _single_value_table(
+        Graphs.of([read_graph(row["architecture"]) for row in rows]), [row["val_accuracy"] / 100 for row in rows]
+    )
 
 
 def _fbnet(device: str) -> Table:
     table = published.latency_table("fbnet")
-    return _whole(table.graphs, table.latency_ms[:, table.devices.index(device)])
+    return _single_value_table(table.graphs, table.latency_ms[:, table.devices.index(device)])
 
 
-def _whole(graphs: Graphs, values: Array | list[float]) -> Table:
+def _single_value_table(graphs: Graphs, values: Array | list[float]) -> Table:
     numbers = np.asarray(values, np.float64)
     return Table(graphs, np.arange(len(graphs)), numbers, numbers)
 
 
 _NB101, _NB201 = (published.NASBENCH101, published.NASBENCH101_VALID), (published.NASBENCH201,)
-_FEW = (50, 100, 172)
+_SMALL_SIZES = (50, 100, 172)
 BENCHMARKS: dict[str, AccuracyBenchmark] = {
-    "nasbench101": AccuracyBenchmark(_NB101, _nasbench101, (100, 172, 424, 4236), (5, 7), all_judge=True),
-    "nasbench201": AccuracyBenchmark(_NB201, _nasbench201, (78, 156, 469, 781, 1563), (7, 8), all_judge=True),
+    "nasbench101": AccuracyBenchmark(_NB101, _nasbench101, (100, 172, 424, 4236), (5, 7), evaluates_all=True),
+    "nasbench201": AccuracyBenchmark(_NB201, _nasbench201, (78, 156, 469, 781, 1563), (7, 8), evaluates_all=True),
     "nasbench101_one_percent": AccuracyBenchmark(_NB101, _nasbench101, (72,), (5, 7), holdout=Holdout(14_580, 7_290)),
     "nasbench201_one_percent": AccuracyBenchmark(_NB201, _nasbench201, (78,), (7, 8), holdout=Holdout(15_625, 7_813)),
     "nasbench301": AccuracyBenchmark(
@@ -113,7 +115,7 @@ BENCHMARKS: dict[str, AccuracyBenchmark] = {
     },
     **{
         f"fbnet_{device}": AccuracyBenchmark(
-            (published.FBNET_LATENCY,), functools.partial(_fbnet, device), _FEW, (9, 22), higher_is_better=False
+            (published.FBNET_LATENCY,), functools.partial(_fbnet, device), _SMALL_SIZES, (9, 22), higher_is_better=False
         )
         for device in ("gold_6226", "pixel3")
     },

@@ -29,14 +29,14 @@ def affine(values: Array, targets: Array, trained: Indices) -> Array:
 
 def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
     """Fit a ridge regression with a fixed penalty on standardised columns."""
-    middle, deviation = columns[trained].mean(0), columns[trained].std(0)
-    standard = (columns - middle) / np.where(deviation > 0, deviation, 1.0)
-    rows = standard[trained]
+    mean, deviation = columns[trained].mean(0), columns[trained].std(0)
+    standardized = (columns - mean) / np.where(deviation > 0, deviation, 1.0)
+    rows = standardized[trained]
     weights = np.linalg.solve(
         rows.T @ rows + PENALTY * np.eye(rows.shape[1]),
         rows.T @ (targets[trained] - targets[trained].mean()),
     )
-    return np.asarray(targets[trained].mean() + standard @ weights)
+    return np.asarray(targets[trained].mean() + standardized @ weights)
 
 
 def size_columns(task: TranslationTask) -> Array:
@@ -45,24 +45,24 @@ def size_columns(task: TranslationTask) -> Array:
     widths = ("encoder.embed_dim", "decoder.embed_dim", "decoder.layers")
     return np.array(
         [
-            [*(one.number(name) for name in widths), *(sum(one.numbers(name)) for name in sums)]
-            for one in task.architectures
+            [*(architecture.number(name) for name in widths), *(sum(architecture.numbers(name)) for name in sums)]
+            for architecture in task.architectures
         ],
         np.float64,
     )
 
 
-def of_supernet(name: str) -> Method:
+def supernet_estimate(name: str) -> Method:
     """Return an estimator by a straight line through the validation BLEU of one supernet.
 
     Without trained networks, it is the supernet's test BLEU, as in published comparisons.
     """
-    place = SUPERNETS.index(name)
+    column = SUPERNETS.index(name)
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
         if not len(trained):
-            return task.inherited_test[:, place], None
-        return affine(task.inherited[:, place], task.bleu, trained), None
+            return task.inherited_test[:, column], None
+        return affine(task.inherited[:, column], task.bleu, trained), None
 
     return method
 
@@ -79,7 +79,7 @@ def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
     return plain_ridge(np.hstack([size_columns(task), task.inherited]), task.bleu, trained), None
 
 
-def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
+def calibration(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
     """Return a calibration of some supernets' BLEU, or one of its linear models."""
     places = [SUPERNETS.index(name) for name in supernets]
 
@@ -95,7 +95,7 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
     return method
 
 
-def predictor(recipe: str, **settings: Any) -> Method:
+def graph_predictor(recipe: str, **settings: Any) -> Method:
     """Return a predictor on graphs, without a supernet."""
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
@@ -107,17 +107,17 @@ def predictor(recipe: str, **settings: Any) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    **{name: of_supernet(name) for name in SUPERNETS},
+    **{name: supernet_estimate(name) for name in SUPERNETS},
     "parameters": parameters,
     "ridge_sizes": ridge_on_sizes,
     "ridge_both": ridge_on_both,
-    "statistics": predictor("statistics"),
-    "nn_former": predictor("best", members=1, statistics=0.0, epochs=EPOCHS),
-    "calibration": calibrated(),
-    **{f"calibration_{name}": calibrated((name,)) for name in SUPERNETS},
-    **{f"part_{name}": calibrated(part=name) for name in ("inherited", "sizes", "both")},
+    "statistics": graph_predictor("statistics"),
+    "nn_former": graph_predictor("best", members=1, statistics=0.0, epochs=EPOCHS),
+    "calibration": calibration(),
+    **{f"calibration_{name}": calibration((name,)) for name in SUPERNETS},
+    **{f"part_{name}": calibration(part=name) for name in ("inherited", "sizes", "both")},
 }
-WITHOUT = (*SUPERNETS, "parameters")
+UNTRAINED_METHODS = (*SUPERNETS, "parameters")
 """Methods that need no trained network"""
 SLOW = ("statistics", "nn_former")
 """Methods that take seconds, evaluated on fewer draws"""

@@ -55,7 +55,7 @@ class TranslationTask:
 
     @functools.cached_property
     def graphs(self) -> Graphs:
-        return Graphs.of([kind_of(self.space).graph(one) for one in self.architectures])
+        return Graphs.of([kind_of(self.space).graph(architecture) for architecture in self.architectures])
 
 
 @functools.cache

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.parts import published
-from benchmarks.parts.bleu.methods import METHODS, SLOW, WITHOUT, plain_ridge
+from benchmarks.parts.bleu.methods import METHODS, SLOW, UNTRAINED_METHODS, plain_ridge
 from benchmarks.parts.bleu.networks import SUPERNETS, TABLE, TranslationTask, tasks, translation_task
-from benchmarks.supernet.real_bleu import DRAWN, PUBLISHED, Task, planned, run, split, summary
+from benchmarks.supernet.real_bleu import DRAWN, PUBLISHED, Task, plan_tasks, run, split, summary
 from nas_core.models import kind_of
 from nas_core.space import get_space
 
@@ -22,7 +22,7 @@ def made_up() -> TranslationTask:
     space = get_space("hat_wmt14_en_de")
     rng = np.random.default_rng(0)
     networks = space.architectures(space.sample_rows(rng, 30))
-    params = np.array([kind_of(space).params_m(one) for one in networks])
+    params = np.array([kind_of(space).params_m(network) for network in networks])
     bleu = 20 + 2 * np.log(params)
     inherited = np.stack([bleu / 2 + 0.1 * rng.standard_normal(30) for _ in SUPERNETS], axis=1)
     splits = {seed: np.sort(rng.permutation(30)[:10]) for seed in ("1", "2", "3")}
@@ -45,7 +45,7 @@ def test_methods_estimate(method: str, made_up: TranslationTask) -> None:
     off = np.abs(estimates[judges] - made_up.bleu[judges]).mean()
     assert estimates.shape == (30,) and off < 0.7 * np.abs(made_up.bleu[judges] - made_up.bleu[trained].mean()).mean()
     assert (std is not None) == method.startswith("calibration")
-    if method in WITHOUT:
+    if method in UNTRAINED_METHODS:
         assert METHODS[method](made_up, trained[:0])[0].shape == (30,)
 
 
@@ -73,7 +73,7 @@ def test_the_published_table() -> None:
         task = translation_task(name)
         assert len(task.architectures) == 30 and task.inherited.shape == (30, 4)
         assert sorted(map(len, task.splits.values())) == [10, 10, 10]
-        counted = [kind_of(task.space).params_m(one) for one in task.architectures]
+        counted = [kind_of(task.space).params_m(network) for network in task.architectures]
         assert counted == pytest.approx(task.params_m)
     assert run(Task("wmt14ende", "calibration", 10, PUBLISHED, 0))["tau"] > 0.6
-    assert len({tuple(task.key.values()) for task in planned(tasks(), 4)}) == len(planned(tasks(), 4))
+    assert len({tuple(task.key.values()) for task in plan_tasks(tasks(), 4)}) == len(plan_tasks(tasks(), 4))

@@ -9,9 +9,9 @@ from nas_core.graph import Graph, Graphs
 
 
 def random_cells(count: int) -> Graphs:
-    stream = np.random.default_rng(0)
-    ops = stream.integers(0, 5, (count, 7))
-    return Graphs.from_dense(ops, np.triu(stream.random((count, 7, 7)) < 0.4, 1))
+    rng = np.random.default_rng(0)
+    ops = rng.integers(0, 5, (count, 7))
+    return Graphs.from_dense(ops, np.triu(rng.random((count, 7, 7)) < 0.4, 1))
 
 
 def accuracy_graphs(count: int) -> Graphs:
@@ -24,13 +24,13 @@ def accuracy_graphs(count: int) -> Graphs:
 
 def latency_graphs(sizes: list[int]) -> Graphs:
     """Return chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
-    stream = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     graphs = []
     for size in sizes:
-        first = stream.integers(0, size - 2, round(0.13 * size))
-        jumps = np.stack([first, np.minimum(first + stream.integers(2, 9, len(first)), size - 1)], 1)
+        starts = rng.integers(0, size - 2, round(0.13 * size))
+        shortcuts = np.stack([starts, np.minimum(starts + rng.integers(2, 9, len(starts)), size - 1)], 1)
         chain = np.stack([np.arange(size - 1), np.arange(1, size)], 1)
-        attributes, shapes = stream.integers(0, 8, (size, 8)), stream.integers(1, 225, (size, 4))
-        more = {"attributes": attributes, "shapes": shapes, "static": stream.random(4) * 10}
-        graphs.append(Graph(stream.integers(0, 28, size), np.concatenate([chain, jumps]), **more))
+        attributes, shapes = rng.integers(0, 8, (size, 8)), rng.integers(1, 225, (size, 4))
+        features = {"attributes": attributes, "shapes": shapes, "static": rng.random(4) * 10}
+        graphs.append(Graph(rng.integers(0, 28, size), np.concatenate([chain, shortcuts]), **features))
     return Graphs.of(graphs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parts.flops import described
+from benchmarks.parts.flops import describe_settings
 from benchmarks.parts.resumable import settings_hash
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -22,7 +22,7 @@ IN_DOMAIN = "in-domain"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Fit:
     model: str
     split: str
     seed: int
@@ -34,7 +34,7 @@ class Cell:
         Args:
             data: fingerprint of the networks.
         """
-        settings = described(latency_model(self.model, "graph")(**dict(self.settings)))
+        settings = describe_settings(latency_model(self.model, "graph")(**dict(self.settings)))
         return {
             "model": self.model,
             "split": self.split,
@@ -48,19 +48,20 @@ class Cell:
         return folder / f"{self.model}-{self.split}-{self.seed}-{key['settings']}-{data}.json"
 
 
-def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
+def interval_coverage(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
     """Return split -> percentage of networks within one predicted standard deviation, for one model and seed."""
     measured = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
-    parts: dict[str, tuple[Any, Any]] = {}
+    ratios_and_stds: dict[str, tuple[Any, Any]] = {}
     for record in records:
         ratio = np.array([measured[name] for name in record["names"]]) / record["predicted_ms"]
-        parts[record["split"]] = ratio, np.array(record.get("deviation", np.zeros(len(ratio))))
-    if IN_DOMAIN not in parts:
+        ratios_and_stds[record["split"]] = ratio, np.array(record.get("deviation", np.zeros(len(ratio))))
+    if IN_DOMAIN not in ratios_and_stds:
         return {}
-    low, high = np.quantile(parts[IN_DOMAIN][0], (0.16, 0.84))
-    spreads = {split: np.hypot((high - low) / 2, deviation) for split, (_, deviation) in parts.items()}
+    low, high = np.quantile(ratios_and_stds[IN_DOMAIN][0], (0.16, 0.84))
+    stds = {split: np.hypot((high - low) / 2, deviation) for split, (_, deviation) in ratios_and_stds.items()}
     return {
-        split: round(float((abs(ratio - 1) <= spreads[split]).mean() * 100), 1) for split, (ratio, _) in parts.items()
+        split: round(float((abs(ratio - 1) <= stds[split]).mean() * 100), 1)
+        for split, (ratio, _) in ratios_and_stds.items()
     }
 
 
@@ -73,48 +74,50 @@ def fingerprint(data: NetworkLatencies) -> str:
     return digest.hexdigest()[:8]
 
 
-def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
+def run_fit(fit: Fit, data: NetworkLatencies) -> dict[str, Any]:
     """Fit and evaluate; no checkpoint is selected."""
-    train, test = data.in_domain() if cell.split == IN_DOMAIN else data.out_of_domain(cell.split)
-    model = latency_model(cell.model, "graph")(**dict(cell.settings))
-    wall, cpu = time.perf_counter(), time.process_time()
-    model.fit(train, seed=cell.seed)
-    fitted = time.perf_counter()
-    used = time.process_time() - cpu
+    train, test = data.in_domain() if fit.split == IN_DOMAIN else data.out_of_domain(fit.split)
+    model = latency_model(fit.model, "graph")(**dict(fit.settings))
+    start, cpu_start = time.perf_counter(), time.process_time()
+    model.fit(train, seed=fit.seed)
+    fit_end = time.perf_counter()
+    fit_cpu_s = time.process_time() - cpu_start
     predicted, std = model.predict_with_std(test.graphs)
     deviation = np.sqrt(np.maximum((std / predicted) ** 2 - model.relative_spread**2, 0))
     return {
-        **cell.key(fingerprint(data)),
-        "quality": {name: asdict(q) for name, q in family_quality(predicted, test.latency_ms, test.families).items()},
+        **fit.key(fingerprint(data)),
+        "quality": {
+            name: asdict(quality) for name, quality in family_quality(predicted, test.latency_ms, test.families).items()
+        },
         "train_networks": len(train),
-        "fit_s": round(fitted - wall, 2),
-        "fit_cpu_s": round(used, 2),
-        "predict_s": round(time.perf_counter() - fitted, 3),
+        "fit_s": round(fit_end - start, 2),
+        "fit_cpu_s": round(fit_cpu_s, 2),
+        "predict_s": round(time.perf_counter() - fit_end, 3),
         "names": test.names.tolist(),
         "predicted_ms": [float(f"{value:.5g}") for value in predicted],
         "deviation": [float(f"{value:.3g}") for value in deviation],
     }
 
 
-def done(cells: list[Cell], folder: Path, data: str) -> list[dict[str, Any]]:
+def stored_results(fits: list[Fit], folder: Path, data: str) -> list[dict[str, Any]]:
     """Return the stored results for the models and settings of ``cells``, of any split and seed."""
-    keys = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
+    keys = {(key["model"], key["settings"]) for key in (fit.key(data) for fit in fits)}
     records = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
     return [record for record in records if (record["model"], record["settings"]) in keys]
 
 
-def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, repeat: bool = False) -> None:
+def compute_missing(fits: list[Fit], data: NetworkLatencies, folder: Path, recompute: bool = False) -> None:
     """Compute missing results; with ``repeat``, all."""
     name = fingerprint(data)
-    for number, cell in enumerate(cells, 1):
-        path = cell.file(folder, name)
-        if path.exists() and not repeat:
+    for number, fit in enumerate(fits, 1):
+        path = fit.file(folder, name)
+        if path.exists() and not recompute:
             continue
-        result = run(cell, data)
+        result = run_fit(fit, data)
         write_json(path, result)
         quality = result["quality"]["all"]
         print(
-            f"{number}/{len(cells)} {cell.model}, {cell.split}, seed {cell.seed}: MAPE {quality['mape_percent']:.2f} %,"
+            f"{number}/{len(fits)} {fit.model}, {fit.split}, seed {fit.seed}: MAPE {quality['mape_percent']:.2f} %,"
             f" Acc(10 %) {quality['acc10_percent']:.1f} %, {result['fit_s']:.1f} s",
             flush=True,
         )

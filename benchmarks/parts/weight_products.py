@@ -13,21 +13,21 @@ from nas_core.precision import tf32
 from nas_core.predictor import NNFormer
 
 
-def positions(model: NNFormer, graphs: Graphs) -> int:
+def position_count(model: NNFormer, graphs: Graphs) -> int:
     return int(graphs.sizes.sum()) + (2 * len(graphs) if model.config.readout == "class_token" else 0)
 
 
-def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
+def weight_products(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[], None]]:
     """Return functions that compute all products of ``rows`` positions with the weight matrices.
 
     Args:
         training: also compute the products for gradients.
     """
-    kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
-    milliseconds = {name: _products(model, rows, dtype, training) for name, dtype in kinds.items()}
+    dtypes = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
+    runs = {name: _products(model, rows, dtype, training) for name, dtype in dtypes.items()}
     if next(model.parameters()).device.type == "cuda":
-        milliseconds["products_tf32"] = _in_tf32(milliseconds["products_fp32"])
-    return milliseconds
+        runs["products_tf32"] = _with_tf32(runs["products_fp32"])
+    return runs
 
 
 def _products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> Callable[[], None]:
@@ -47,27 +47,27 @@ def _products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) ->
     return run
 
 
-def _in_tf32(run: Callable[[], None]) -> Callable[[], None]:
-    def fast() -> None:
+def _with_tf32(run: Callable[[], None]) -> Callable[[], None]:
+    def run_tf32() -> None:
         with tf32(True):
             run()
 
-    return fast
+    return run_tf32
 
 
-def waited_for(runs: dict[str, Callable[[], object]], device: str) -> dict[str, Callable[[], object]]:
+def synchronized(runs: dict[str, Callable[[], object]], device: str) -> dict[str, Callable[[], object]]:
     """Return the functions, each followed by a synchronisation of the device."""
     if torch.device(device).type != "cuda":
         return runs
 
-    def until_done(run: Callable[[], object]) -> Callable[[], None]:
-        def whole() -> None:
+    def synchronize(run: Callable[[], object]) -> Callable[[], None]:
+        def run_and_wait() -> None:
             run()
             torch.cuda.synchronize(device)
 
-        return whole
+        return run_and_wait
 
-    return {name: until_done(run) for name, run in runs.items()}
+    return {name: synchronize(run) for name, run in runs.items()}
 
 
 def free_gib(device: str) -> float:

@@ -11,37 +11,39 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-OWN = ("graphs_per_s", "times_plain", "ms")
+MEASURED_PER_RUN = ("graphs_per_s", "times_plain", "ms")
 """Figures with one value per run."""
 
 
-def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
+def time_rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
     """Return seconds of each run by round."""
     durations: dict[str, list[float]] = {key: [] for key in runs}
-    order, stream = list(runs), random.Random(0)
-    for turn in tqdm(range(repeats + 1), desc=name, disable=None):
-        stream.shuffle(order)
+    order, rng = list(runs), random.Random(0)
+    for round_index in tqdm(range(repeats + 1), desc=name, disable=None):
+        rng.shuffle(order)
         for key in order:
             start = time.perf_counter()
             runs[key]()
-            if turn:  # the first round warms up
+            if round_index:  # the first round warms up
                 durations[key].append(time.perf_counter() - start)
     return durations
 
 
-def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
+def compare_throughput(
+    runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str
+) -> dict[str, Any]:
     """Return graphs per second and ratios to ``plain``: medians and quartiles over rounds."""
-    durations = rounds(runs, repeats, name)
+    durations = time_rounds(runs, repeats, name)
     plain = np.array(durations["plain"])
     return {
         "graphs": graphs,
-        "graphs_per_s": {key: middle(graphs / np.array(seconds), 1) for key, seconds in durations.items()},
-        "times_plain": {key: middle(plain / np.array(durations[key]), 2) for key in durations if key != "plain"},
+        "graphs_per_s": {key: quartiles(graphs / np.array(seconds), 1) for key, seconds in durations.items()},
+        "times_plain": {key: quartiles(plain / np.array(durations[key]), 2) for key in durations if key != "plain"},
         "repeats": repeats,
     }
 
 
-def milliseconds(run: Callable[[], object], device: torch.device) -> float:
+def time_ms(run: Callable[[], object], device: torch.device) -> float:
     """Return the time of a call; by CUDA events on a GPU."""
     if device.type != "cuda":
         start = time.perf_counter()
@@ -56,42 +58,42 @@ def milliseconds(run: Callable[[], object], device: torch.device) -> float:
         return float(begin.elapsed_time(end))
 
 
-def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
+def quartiles(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
 
 
-def taking_turns(
+def compare_times(
     runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
 ) -> dict[str, Any]:
     """Return milliseconds, and ratios to ``reference`` within a round."""
-    times_s = rounds(runs, repeats, name)
+    times_s = time_rounds(runs, repeats, name)
     base = np.array(times_s[reference])
     return {
-        "ms": {key: middle(1000 * np.array(seconds), 3) for key, seconds in times_s.items()},
-        f"{reference}_times": {key: middle(np.array(times_s[key]) / base, 2) for key in times_s if key != reference},
+        "ms": {key: quartiles(1000 * np.array(seconds), 3) for key, seconds in times_s.items()},
+        f"{reference}_times": {key: quartiles(np.array(times_s[key]) / base, 2) for key in times_s if key != reference},
         "repeats": repeats,
     }
 
 
-def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+def throughput_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "part": name,
-            "contestant": contestant,
+            "contestant": implementation,
             "graphs_per_s": rate["median"],
-            "times_plain": part["times_plain"].get(contestant, {}).get("median"),
+            "times_plain": part["times_plain"].get(implementation, {}).get("median"),
         }
         for name, part in result.items()
         if isinstance(part, dict) and "graphs_per_s" in part
-        for contestant, rate in part["graphs_per_s"].items()
+        for implementation, rate in part["graphs_per_s"].items()
     ]
 
 
-def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
+def check_aim(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
     """Return an aim with the value reached."""
     value = result[part][figure]
-    value = value["ours"] if figure in OWN else value
+    value = value["ours"] if figure in MEASURED_PER_RUN else value
     value = value["median"] if isinstance(value, dict) else value
     reached = {"<": value < aim, "<=": value <= aim, ">=": value >= aim}[relation]
     return {"aim": f"{part}: {figure} {relation} {aim}", "value": value, "reached": bool(reached)}
