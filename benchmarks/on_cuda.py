@@ -27,9 +27,8 @@ LIMIT_S = 590
 class Run:
     """Benchmark on a GPU."""
 
-    options: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
-    """Options for tests, instead of ``options``."""
+    """Options of a small run, with ``--small``."""
     modules: tuple[str, ...] = ()
     """Required modules."""
     files: tuple[Path, ...] = ()
@@ -101,7 +100,7 @@ def _run_benchmark(name: str, run: Run, options: argparse.Namespace) -> str:
         return f"skipped, {missing}"
     print(f"== {name}", flush=True)
     command = [sys.executable, "-m", modules()[name], "--device", options.device]
-    command += ["--out", str(options.out / f"{name}.json"), *(run.small if options.small else run.options)]
+    command += ["--out", str(options.out / f"{name}.json"), *(run.small if options.small else ())]
     start = time.perf_counter()
     try:
         exit_code = subprocess.run(command, cwd=ROOT, timeout=options.limit_s, check=False).returncode

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from benchmarks.latency.published_networks import pass_timer
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
@@ -27,13 +28,11 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.collect import planned_networks
 from nas_core.latency.by_graph.dataset.export import exported
-from nas_core.latency.by_graph.dataset.runtimes import onnx_workload
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import shipped_model
 from nas_core.latency.by_graph.unseen import extrapolation_spread
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import TimingConfig, time_passes_ms
 
 RESULT = Path(__file__).parents[1] / "results" / "extrapolation.json"
 LANGUAGE = {"lm-small": (2000, 128, 4, 3), "lm-medium": (6000, 256, 4, 4), "lm-large": (4000, 384, 6, 4)}
@@ -43,8 +42,6 @@ TOKEN_SHAPES = ((1, 32), (1, 128), (1, 256), (1, 512), (1, 1024), (4, 64), (4, 2
 FAMILIES, PER_FAMILY, BATCHES = ("resnet", "vit", "mobilenetv2", "vgg"), 2, (1, 2, 4, 8, 16)
 SEED = 7
 """Seed of the networks; differs from that of the dataset."""
-MIN_MS = 40.0
-"""Smallest total time of the passes of one visit, in ms."""
 
 
 class Block(nn.Module):
@@ -114,7 +111,6 @@ def cases() -> Iterator[Case]:
 
 
 def measure(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]:
-    timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
     torch.manual_seed(0)
     network, inputs = case.make()
     with torch.no_grad():
@@ -122,16 +118,14 @@ def measure(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]
     graphs = Graphs.of([read_onnx(content, warn=False).graph])
     predicted, std = (float(values[0]) for values in model.predict_with_std(graphs))
     extrapolation = float(extrapolation_spread(graphs, model.info["ranges"])[0])
-    workload = onnx_workload(content, inputs, timing)
-    workload.at_a_time = max(1, round(MIN_MS / timing.repeats / predicted))
-    passes = [float(np.median(time_passes_ms(workload, timing))) / workload.at_a_time for _ in range(visits)]
+    measure_ms = pass_timer(content, inputs, predicted)
     return {
         "network": case.network,
         "size": case.size,
         "predicted_ms": round(predicted, 3),
         "std_ms": round(std, 3),
         "beyond": round(extrapolation, 4),
-        "measured_ms": round(float(np.median(passes)), 3),
+        "measured_ms": round(float(np.median([measure_ms() for _ in range(visits)])), 3),
     }
 
 

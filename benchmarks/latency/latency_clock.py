@@ -9,7 +9,7 @@ clock; its figures show how busy the machine was. The same command resumes.
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ import torch
 from scipy.stats import kendalltau
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import is_result_of, settings_hash
+from benchmarks.parts.resumable import measured_rows
 from nas_core.errors import ConfigError
-from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes.collect import planned_architectures, reference_architecture
 from nas_core.latency.machine import describe_machine
@@ -66,7 +65,7 @@ def compare_collections(first: list[Measurement], second: list[Measurement]) -> 
     }
 
 
-def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure_clock(name: str, precision: str, clock: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of one clock, or the reason why it is not available."""
     try:
         timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
@@ -91,24 +90,11 @@ def main(argv: list[str] | None = None) -> None:
     out = options.out or (RESULTS / "cuda" / "latency_clock.json" if cuda else None)
     machine = describe_machine(options.device, 1)
     settings = {"architectures": options.architectures, "repeats": options.repeats, "machine": machine}
-    work = None if out is None else out.with_suffix(".jsonl")
-    earlier = read_jsonl(work) if work is not None and work.exists() else []
-    rows = []
-    for name in options.spaces:
-        for precision in options.precisions:
-            for clock in CLOCKS if cuda else CLOCKS[:1]:
-                key = {"space": name, "precision": precision, "clock": clock, "settings": settings_hash(settings)}
-                record = next((line for line in earlier if is_result_of(line, key)), None)
-                if record is None:
-                    record = {**key, **row(name, clock, precision, options)}
-                    if work is not None:
-                        append_jsonl(work, record)
-                rows.append({field: value for field, value in record.items() if field != "settings"})
-                print(json.dumps(rows[-1]), flush=True)
-    content = {**settings, "rows": rows}
-    if out is not None and work is not None:
-        write_result(out, content, command(__file__, argv))
-        work.unlink(missing_ok=True)
+    cases = list(itertools.product(options.spaces, options.precisions, CLOCKS if cuda else CLOCKS[:1]))
+    keys = [dict(zip(("space", "precision", "clock"), case, strict=True)) for case in cases]
+    rows = measured_rows(out, keys, settings, lambda index: measure_clock(*cases[index], options))
+    if out is not None:
+        write_result(out, {**settings, "rows": rows}, command(__file__, argv))
 
 
 if __name__ == "__main__":

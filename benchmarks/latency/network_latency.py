@@ -34,7 +34,7 @@ from nas_core.latency.registry import parsed_model_settings
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
 MODELS = ("flops", "counts", "graphsage", "nn-former", "ensemble")
 PROJECT_MODELS = ("nn-former", "ensemble")
-SEEDLESS = ("flops", "counts")
+RUNTIME, SEEDLESS = "onnxruntime", ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")
 
 
@@ -159,21 +159,19 @@ def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--runtime", default="onnxruntime")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--families", nargs="+", help="left out; without in-domain; default: in-domain, then each")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--set", dest="settings", nargs="+", help="NAME=VALUE for the models, such as epochs=2")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="compute cells anew that are there")
     parser.add_argument("--work", type=Path, default=Path("runs/network_latency"), help="folder of the cells")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     try:
-        data = load_networks(options.data, options.runtime)
+        data = load_networks(options.data, RUNTIME)
         fits = fits_of(options, data)
-        compute_missing(fits, data, options.work, options.again)
+        compute_missing(fits, data, options.work)
     except NasExtError as error:
         raise SystemExit(f"network_latency: error: {error}") from None
     default_fits = [] if options.settings else [Fit(model, IN_DOMAIN, 0) for model in MODELS]
@@ -184,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "data": {
             "networks": len(data),
             "families": {name: int((data.families == name).sum()) for name in data.family_names},
-            "runtime": options.runtime,
+            "runtime": RUNTIME,
             "fingerprint": fingerprint(data),
             "measured_on": measured_on(options.data),
             "latency_ms": [round(float(q), 3) for q in np.quantile(data.latency_ms, (0, 0.5, 1))],

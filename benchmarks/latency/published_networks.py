@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmarks.parts.record import command, write_result
+from benchmarks.parts.timm_folds import latency_errors
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.reader import read_onnx
@@ -33,7 +33,6 @@ from nas_core.latency.by_graph.unseen import sizes_out_of_range, unseen_operatio
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
-from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.torchvision_fix import repair
 
 RESULT = Path(__file__).parents[1] / "results" / "published_networks.json"
@@ -48,10 +47,22 @@ MIN_MS = 40.0
 """Smallest total time of the passes of one visit, in ms."""
 
 
+def pass_timer(content: bytes, inputs: Sequence[torch.Tensor], predicted_ms: float) -> Callable[[], float]:
+    """Return a function that measures one pass of an ONNX network in ms of CPU time.
+
+    Args:
+        predicted_ms: predicted latency, which determines the number of passes per measurement.
+    """
+    timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
+    workload = onnx_workload(content, inputs, timing)
+    workload.at_a_time = max(1, round(MIN_MS / timing.repeats / predicted_ms))
+    return lambda: float(np.median(time_passes_ms(workload, timing))) / workload.at_a_time
+
+
 class Published:
     """Network of timm on a batch of 3 x 224 x 224 images in onnxruntime."""
 
-    def __init__(self, name: str, batch: int, model: GraphLatencyModel, timing: TimingConfig) -> None:
+    def __init__(self, name: str, batch: int, model: GraphLatencyModel) -> None:
         self.name, self.batch = name, batch
         network = require("timm", "published networks", "timm").create_model(name).eval()
         inputs = (torch.randn(batch, 3, 224, 224),)
@@ -65,12 +76,10 @@ class Published:
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known_operations).values()
         self.out_of_range = [*sizes_out_of_range(graphs, model.info["ranges"]), *operations]
-        self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
-        self._work.at_a_time = max(1, round(MIN_MS / timing.repeats / self.predicted_ms))
+        self._measure, self._passes_ms = pass_timer(content, inputs, self.predicted_ms), list[float]()
 
     def visit(self) -> None:
-        passes = time_passes_ms(self._work, self._timing)
-        self._passes_ms.append(float(np.median(passes)) / self._work.at_a_time)
+        self._passes_ms.append(self._measure())
 
     def row(self) -> dict[str, Any]:
         measured = float(np.median(self._passes_ms))
@@ -95,20 +104,12 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     within = abs(measured - predicted) <= [row["std_ms"] for row in rows]
     return {
         "networks": len(rows),
-        **_quality(predicted, measured),
+        **latency_errors(predicted, measured),
         "within_spread_percent": round(100 * float(within.mean()), 1),
         "members": {
-            kind: _quality(np.array([row["members_ms"][kind] for row in rows]), measured)
+            kind: latency_errors(np.array([row["members_ms"][kind] for row in rows]), measured)
             for kind in rows[0]["members_ms"]
         },
-    }
-
-
-def _quality(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> dict[str, float]:
-    return {
-        "mape_percent": round(mape(predicted, measured), 2),
-        "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
-        "acc10_percent": round(accuracy_within(predicted, measured), 1),
     }
 
 
@@ -121,7 +122,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
-    timing = TimingConfig(warmup=1, repeats=3, clock="cpu")
     machine = describe_machine("cpu", 1)
     repair()
     try:
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"skipped: {reason}; give --model")
             return 0
         networks = [
-            Published(name, batch, model, timing)
+            Published(name, batch, model)
             for batch in options.batches
             for name in tqdm(options.networks, desc=f"exporting, batch {batch}", disable=None)
         ]

@@ -22,7 +22,7 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merge_rows
 from benchmarks.parts.timm_folds import (
     Published,
-    latency_errors,
+    errors_by_module,
     module_folds,
     network_folds,
     quadratic,
@@ -88,7 +88,7 @@ def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str,
                 predicted, seconds = predict_quadratic(published, folds), 0.0
             else:
                 predicted, seconds = predict_model(model, published, folds, split, options)
-            quality = latency_errors(predicted, published.data.latency_ms, published.data.families.tolist())
+            quality = errors_by_module(predicted, published.data.latency_ms, published.data.families.tolist())
             key = {"device": published.device, "split": split, "model": model, "folds": options.folds}
             rows.append({**key, "seeds": len(options.seeds), "fit_s": round(seconds, 2), **quality})
     return rows

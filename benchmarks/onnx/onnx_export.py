@@ -88,9 +88,9 @@ def batches_of(sentences: Tokens, batch: int) -> list[Tokens]:
     return [sentences[start : start + batch] for start in range(0, len(sentences), batch)]
 
 
-def sentences_of(task: Any, count: int, split: str) -> Tokens:
-    task.load_dataset(split)
-    source = task.dataset(split).src
+def load_test_sentences(task: Any, count: int) -> Tokens:
+    task.load_dataset("test")
+    source = task.dataset("test").src
     rows = np.unique(np.linspace(0, len(source) - 1, count).round().astype(int))
     return [source[int(row)].tolist() for row in rows]
 
@@ -103,7 +103,7 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     translator = Translator(folder)
     net: Any = model.parts[0].module.net
     pad, eos = translator.pad, translator.eos
-    sentences = sentences_of(opened.fairseq_task, arguments.sentences, arguments.split)
+    sentences = load_test_sentences(opened.fairseq_task, arguments.sentences)
 
     def by_onnx(batch: int, batch_sentences: Tokens) -> Tokens:
         return [tokens for part in batches_of(batch_sentences, batch) for tokens in translator.greedy(part, MAX_LENGTH)]
@@ -148,9 +148,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("subnets", nargs="+", metavar="NAME=CHECKPOINT", help="extracted subnets")
     parser.add_argument("--data", required=True, help="folder of fairseq-preprocess")
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--sentences", type=int, default=1000, help="of the split, for equal tokens")
-    parser.add_argument("--timed", type=int, default=40, help="of these, translated in each round")
+    parser.add_argument("--sentences", type=int, default=1000, help="test sentences whose tokens are compared")
+    parser.add_argument("--timed", type=int, default=40, help="number of these that are translated in each round")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--repeats", type=int, default=7, help="rounds; medians are reported")
     parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")

@@ -57,26 +57,6 @@ class LightGBM:
         return np.concatenate([self.model.booster_.predict(part) for part in parts])
 
 
-class Linear:
-    """Linear regression on counts of operations, by least squares of relative errors."""
-
-    def __init__(self, operations: int) -> None:
-        self.operations = operations
-        self.weights = np.zeros(0)
-
-    def features(self, graphs: Graphs) -> Array:
-        dense = graphs.dense()
-        present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
-        return (np.eye(self.operations)[dense.ops] * present[..., None]).sum(1)  # inputs and outputs are the constant
-
-    def fit(self, graphs: Graphs, targets: Array) -> Linear:
-        self.weights = np.linalg.lstsq(self.features(graphs) / targets[:, None], np.ones(len(targets)), rcond=None)[0]
-        return self
-
-    def predict(self, graphs: Graphs) -> Array:
-        return self.features(graphs) @ self.weights
-
-
 class Ridge:
     """Ridge regression on one-hot operations of each node, for chains.
 

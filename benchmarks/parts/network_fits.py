@@ -106,12 +106,12 @@ def stored_results(fits: list[Fit], folder: Path, data: str) -> list[dict[str, A
     return [record for record in records if (record["model"], record["settings"]) in keys]
 
 
-def compute_missing(fits: list[Fit], data: NetworkLatencies, folder: Path, recompute: bool = False) -> None:
-    """Compute missing results; with ``repeat``, all."""
+def compute_missing(fits: list[Fit], data: NetworkLatencies, folder: Path) -> None:
+    """Compute and store missing results."""
     name = fingerprint(data)
     for number, fit in enumerate(fits, 1):
         path = fit.file(folder, name)
-        if path.exists() and not recompute:
+        if path.exists():
             continue
         result = run_fit(fit, data)
         write_json(path, result)

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.parts.plain_nnformer import codes_of, plain_forward
-from benchmarks.parts.published import NASBENCH101, absent, nasbench101
-from benchmarks.parts.random_graphs import accuracy_graphs, random_cells
+from benchmarks.parts.random_graphs import accuracy_graphs, cells_with_accuracies
 from benchmarks.parts.timing import compare_throughput
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import NNFormerPredictor
@@ -138,11 +137,7 @@ def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
 @functools.cache
 def _fit_statistics(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
     train_size, rng = FEW if quick else TRAINED, np.random.default_rng(0)
-    if absent(NASBENCH101):
-        graphs = random_cells(train_size + 4096)
-        targets = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
-    else:
-        graphs, targets = nasbench101()
+    graphs, targets = cells_with_accuracies(train_size + 4096)
     total, order = len(graphs), rng.permutation(len(graphs))
     rows = order[:train_size]
     start, cpu_start = time.perf_counter(), time.process_time()

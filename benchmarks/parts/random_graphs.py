@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from nas_core.graph import Graph, Graphs
@@ -12,6 +13,14 @@ def random_cells(count: int) -> Graphs:
     rng = np.random.default_rng(0)
     ops = rng.integers(0, 5, (count, 7))
     return Graphs.from_dense(ops, np.triu(rng.random((count, 7, 7)) < 0.4, 1))
+
+
+def cells_with_accuracies(count: int) -> tuple[Graphs, NDArray[np.float64]]:
+    """Return NAS-Bench-101 with test accuracies; if the table is missing, ``count`` random cells with a formula."""
+    if absent(NASBENCH101):
+        graphs = random_cells(count)
+        return graphs, np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
+    return nasbench101()
 
 
 def accuracy_graphs(count: int) -> Graphs:

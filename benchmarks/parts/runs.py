@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,6 @@ class Runs:
 
     def seconds(self) -> dict[str, Any]:
         return {path.stem: read_json(path) for path in sorted((self.work / "seconds").glob("*.json"))}
-
-    def study(self, name: str, label: str, checkpoint: Path, *arguments: object) -> dict[str, Any]:
-        out = self.work / name / label
-        self.run(
-            f"{name}-{label}", "nas-ext", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *arguments
-        )
-        content: dict[str, Any] = read_json(out / f"{name}.json")
-        return content
 
     def latency_model(self, space: object, samples: int, *options: object) -> Path:
         """Return a latency model of a search space, measured by CPU time."""
@@ -143,16 +136,20 @@ def schedule(updates: int, warm_up: int | None = None) -> tuple[object, ...]:
             "--total-num-update", updates, "--max-update", updates)  # fmt: skip
 
 
-def export_images(images: Path, split: str, folder: Path) -> Path:
-    """Write the images of a file to ``folder/split``, one folder per class."""
+def export_images(images: Path, split: str, folder: Path, indices: Iterable[int] | None = None) -> Path:
+    """Write images of a file to ``folder/split``, one folder per class; return ``folder``.
+
+    Args:
+        indices: images to write; default: all.
+    """
     target = folder / split
     if not target.exists():
         unfinished = folder / f"{split}.unfinished"
         with np.load(images, allow_pickle=False) as table:
             data, labels, names = table["data"], table["label"], table["classes"]
             offsets = table["offset"].tolist()
-        for index, label in enumerate(labels.tolist()):
-            file = unfinished / str(names[label]) / f"{index}.jpg"
+        for index in range(len(labels)) if indices is None else indices:
+            file = unfinished / str(names[labels[index]]) / f"{index}.jpg"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data[offsets[index] : offsets[index + 1]].tobytes())
         unfinished.rename(target)

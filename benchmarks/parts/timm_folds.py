@@ -99,7 +99,17 @@ def _terms(logs: Floats) -> Floats:
     return np.hstack([np.ones((len(logs), 1)), logs, logs[:, first] * logs[:, second]])
 
 
-def latency_errors(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
+def latency_errors(predicted: Floats, measured: Floats) -> dict[str, float]:
+    """Return the mean and median absolute percentage error, and the percentage of errors below 10 %."""
+    return {
+        "mape_percent": round(mape(predicted, measured), 2),
+        "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
+        "acc10_percent": round(accuracy_within(predicted, measured), 1),
+    }
+
+
+def errors_by_module(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
+    """Return errors of all networks, the mean over modules, and the errors of each module."""
     names = np.asarray(modules)
     by_module = {
         str(name): {
@@ -110,9 +120,7 @@ def latency_errors(predicted: Floats, measured: Floats, modules: Sequence[str]) 
     }
     return {
         "networks": len(measured),
-        "mape_percent": round(mape(predicted, measured), 2),
-        "median_percent": round(100 * float(np.median(abs(predicted / measured - 1))), 2),
-        "acc10_percent": round(accuracy_within(predicted, measured), 1),
+        **latency_errors(predicted, measured),
         "module_mean_mape_percent": round(float(np.mean([row["mape_percent"] for row in by_module.values()])), 2),
         "by_module": by_module,
     }

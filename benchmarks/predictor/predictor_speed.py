@@ -33,7 +33,7 @@ from tqdm import tqdm
 from benchmarks.parts.plain_nnformer import PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from benchmarks.parts.queries import measure_all_cells, measure_network, measure_statistics
-from benchmarks.parts.random_graphs import accuracy_graphs, latency_graphs, random_cells
+from benchmarks.parts.random_graphs import accuracy_graphs, cells_with_accuracies, latency_graphs, random_cells
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.timing import check_aim, compare_throughput, quartiles, throughput_rows
 from benchmarks.parts.weight_products import free_gib, position_count, synchronized, weight_products
@@ -128,13 +128,8 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
 
 def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     """Train on 424 cells and compare the order of predictions in both precisions."""
-    rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
-    if absent(NASBENCH101):
-        graphs = random_cells(424 + cells)
-        accuracies = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
-        rows = np.arange(424, 424 + cells)
-    else:
-        graphs, accuracies = nasbench101()
+    graphs, accuracies = cells_with_accuracies(424 + cells)
+    rows = np.random.default_rng(1).permutation(len(graphs) - 424)[:cells] + 424
     predictor = NNFormerPredictor("paper", epochs=epochs, device=device)
     with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
         predictor.fit(graphs[:424], accuracies[:424], progress=lambda step, steps, loss: bar.update())

@@ -5,7 +5,7 @@ supernet is one of ``translation_quality``. Strategies are random search, HAT's 
 RankNAS: with boosted trees (on the five genes most important for the loss and the five most important for the latency,
 and on all genes) and with its default, a Gaussian process. All share one cache of evaluations below DIR, from which the
 same command resumes; each is charged for the evaluations that it needs alone. The result also has the number of
-evaluations to reach the final loss of evolution. ``--table FILE`` prints a result.
+evaluations to reach the final loss of evolution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 from benchmarks.parts.record import command, write_result
 from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import read_json
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (
@@ -92,35 +91,18 @@ def evaluations_to(best: Sequence[float], goal: float) -> int | None:
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table of mean losses and numbers of evaluations."""
-    lines = []
-    for row in rows:
-        evaluations, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
-        count = f"{evaluations[0]:,}" if len(set(evaluations)) == 1 else f"{min(evaluations):,} to {max(evaluations):,}"
-        end = f"{np.mean(row['final_loss']):.4f} after {count}"
-        lines.append(f"| {' | '.join(map(str, [row['strategy'], *after, end]))} |")
-    return "\n".join(lines)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path, nargs="?")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--latency-model", type=Path)
-    parser.add_argument("--limit-ms", type=float)
-    parser.add_argument("--table", type=Path, metavar="FILE")
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder of fairseq-preprocess")
+    parser.add_argument("--latency-model", type=Path, required=True)
+    parser.add_argument("--limit-ms", type=float, required=True)
     parser.add_argument("--valid-samples", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("runs/search_quality"))
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
-    if options.table:
-        print(table(read_json(options.table)["rows"]))
-        return
-    if not (options.checkpoint and options.data and options.latency_model and options.limit_ms):
-        parser.error("expected CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS, or --table FILE")
     supernet = open_supernet(
         options.checkpoint, data=str(options.data), valid_samples=options.valid_samples, device=options.device
     )

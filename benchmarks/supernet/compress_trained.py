@@ -33,7 +33,7 @@ import torch.nn.functional as F
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merge_rows
-from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns
+from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns, export_images
 from nas_core.compression.candidates import SPACED, Candidate, Fitting
 from nas_core.compression.pipeline import CompressConfig, Compression
 from nas_core.compression.training import Student, evaluate
@@ -75,14 +75,8 @@ class Job(TranslationRuns):
         from timm_ext.data import open_splits
 
         folder = self.work / "images"
-        if not (folder / "val").exists():
-            for name, images in zip(("train", "val.part"), open_splits(TRAIN, None, 5000, 1), strict=True):
-                source: Any = images.source
-                for index in images.indices:
-                    file = folder / name / source.names[source.labels[index]] / f"{index}.jpg"
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(source.data[source.offset[index] : source.offset[index + 1]].tobytes())
-            (folder / "val.part").rename(folder / "val")
+        for split, images in zip(("train", "val"), open_splits(TRAIN, None, 5000, 1), strict=True):
+            export_images(TRAIN, split, folder, images.indices)
         return folder
 
     def trained_text(self, task: str) -> Path:

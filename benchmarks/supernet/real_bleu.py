@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from benchmarks.parts import published
+from benchmarks.parts.accuracy.metrics import interval_coverage
 from benchmarks.parts.bleu.methods import METHODS, SLOW, UNTRAINED_METHODS
 from benchmarks.parts.bleu.networks import TABLE, Indices, TranslationTask, tasks, translation_task
 from benchmarks.parts.record import command, write_result
@@ -69,13 +70,13 @@ def run(task: Task) -> dict[str, Any]:
     networks = translation_task(task.task)
     trained, held_out = split(networks, task)
     estimates, std = METHODS[task.method](networks, trained)
-    off = np.abs(estimates[held_out] - networks.bleu[held_out])
-    figures = {"judged": len(held_out)}
-    if task.trained or task.method != "parameters":  # millions are no BLEU
-        figures["error"] = float(off.mean())
+    estimated, bleu = estimates[held_out], networks.bleu[held_out]
+    metrics = {"judged": len(held_out)}
+    if task.trained or task.method != "parameters":  # numbers of parameters are not BLEU
+        metrics["error"] = float(np.abs(estimated - bleu).mean())
     if std is not None:
-        figures |= {f"within_{times}": float((off <= times * std[held_out]).mean()) for times in (1, 2)}
-    return {**task.key, "tau": _tau(estimates[held_out], networks.bleu[held_out]), **figures}
+        metrics |= interval_coverage(estimated, std[held_out], bleu)
+    return {**task.key, "tau": _tau(estimated, bleu), **metrics}
 
 
 def _tau(estimates: Any, bleu: Any) -> float:
@@ -108,7 +109,7 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         groups.setdefault((record["task"], *key), []).append(record)
     rows = {}
     for (task, method, trained, protocol), draws in sorted(groups.items()):
-        numbers = [name for name in ("tau", "error", "within_1", "within_2") if name in draws[0]]
+        numbers = [name for name in _MEANS if name in draws[0]]
         rows[task, method, trained, protocol] = {
             "task": task, "method": method, "trained": trained, "protocol": protocol, "draws": len(draws),
             **{name: float(np.mean([record[name] for record in draws])) for name in numbers},

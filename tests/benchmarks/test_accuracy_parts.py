@@ -32,7 +32,7 @@ GOOD = np.array([0.6 + 0.03 * (cell.ops == 2).sum() + 0.01 * (cell.ops == 1).sum
 def benchmark(**changes: Any) -> AccuracyBenchmark:
     rows = np.arange(20, 120)
     settings = {"files": (), "load": lambda: Table(CHAINS, rows, VALUES[rows] + 0.01, VALUES), "sizes": (10,)}
-    return AccuracyBenchmark(**{**settings, "kinds": (KINDS, 5), **changes})
+    return AccuracyBenchmark(**{**settings, "graph_limits": (KINDS, 5), **changes})
 
 
 def test_features_of_a_graph_by_hand() -> None:

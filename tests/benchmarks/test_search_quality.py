@@ -1,10 +1,10 @@
-"""The comparison of searches: its rows, and README's table of them."""
+"""The comparison of searches: its rows and its strategies."""
 
 from __future__ import annotations
 
 import re
 
-from benchmarks.search.search_quality import EVOLUTION, STRATEGIES, summary, table
+from benchmarks.search.search_quality import EVOLUTION, STRATEGIES, summary
 from nas_core.search import RankNAS
 from tests.contracts.strategy import SPACE, limit
 
@@ -17,10 +17,7 @@ def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
     assert ranknas["evaluations_to_evolutions_final_loss"] == [None, 1]
     assert ranknas["evaluations_to_within_0.1_percent"] == [50, 1]
     assert ranknas["free_genes_of_the_last_ranking"] == [["a"], ["b"]]
-    assert table(rows).splitlines() == [
-        "| hat evolution | 4.0 | 4.0 | 4.0 | 4.0000 after 300 |",
-        "| ranknas | 4.0015 | - | - | 4.0015 after 100 |",
-    ]
+    assert ranknas["mean_loss_after"]["100"] == 4.0015 and "200" not in ranknas["mean_loss_after"]
 
 
 def test_ranknas_is_compared_by_what_it_prunes_by() -> None:

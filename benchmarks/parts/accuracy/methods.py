@@ -11,22 +11,19 @@ from benchmarks.parts.resumable import settings_hash
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
 
-ABLATIONS: dict[str, dict[str, Any]] = {
-    "true siblings": {"sibling_mask": "paper"},
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "best, networks alone": ("best", {"statistics": 0.0}),
+    "best, networks alone, paper masks": ("best", {"statistics": 0.0, "sibling_mask": "paper"}),
+    "true siblings": ("paper", {"sibling_mask": "paper"}),
 }
-"""Changes of the recipe ``paper``: the masks that the paper defines."""
-NETWORKS_ALONE: dict[str, dict[str, Any]] = {
-    "best, networks alone": {"statistics": 0.0},
-    "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},
-}
-"""NN-Formers of the recipe ``best`` without its statistics, with the masks of the authors' code and with those of the
-paper.
+"""Method -> recipe and changed settings: without statistics, or with the masks of the paper instead of those of the
+authors' code.
 """
 MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
 """Accuracy models other than NN-Former, including those of other distributions."""
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
 DEFAULT_METHODS = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
-METHODS = ("paper", "best", *NETWORKS_ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
+METHODS = ("paper", "best", *VARIANTS, "statistics", *MODELS, *BASELINES)
 TEST_LABELS = ", learned from mean test accuracies"
 """Suffix of a method trained on test accuracies: an upper bound."""
 REVISION = 3
@@ -35,11 +32,8 @@ REVISION = 3
 
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
     """Return the recipe of an NN-Former method; None for others."""
-    if method in ABLATIONS:
-        return get_recipe("paper").with_changes(**{**ABLATIONS[method], **dict(changes)})
-    if method in NETWORKS_ALONE:
-        return get_recipe("best").with_changes(**{**NETWORKS_ALONE[method], **dict(changes)})
-    return get_recipe(method).with_changes(**dict(changes)) if method in list_recipes() else None
+    recipe, variant = VARIANTS.get(method, (method, {}))
+    return get_recipe(recipe).with_changes(**{**variant, **dict(changes)}) if recipe in list_recipes() else None
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
