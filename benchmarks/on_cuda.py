@@ -77,9 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run benchmarks in order; return 0 if each is done or skipped, 1 if one failed or was stopped."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.on_cuda", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RUNS)}; default: all")
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:1, or cpu to try the same there")
-    parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="seconds of each before it is stopped")
-    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that each runs")
+    parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu")
+    parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="time limit of a benchmark, in seconds")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, for tests")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "cuda", help="folder of results")
     options = parser.parse_args(argv)
     unknown = [name for name in options.names if name not in RUNS]
@@ -105,7 +105,7 @@ def _run_benchmark(name: str, run: Run, options: argparse.Namespace) -> str:
     try:
         exit_code = subprocess.run(command, cwd=ROOT, timeout=options.limit_s, check=False).returncode
     except subprocess.TimeoutExpired:
-        return f"stopped after {options.limit_s:.0f} s; the same command goes on where it was"
+        return f"stopped after {options.limit_s:.0f} s; the same command resumes"
     return f"done in {time.perf_counter() - start:.0f} s" if exit_code == 0 else f"failed with exit code {exit_code}"
 
 

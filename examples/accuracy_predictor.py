@@ -13,11 +13,11 @@ from nas_core.graph import nasbench201_string
 from nas_core.predictor import NNFormerPredictor, kendall_tau, reader_for
 
 
-def by_formula(count):
-    worth = np.array([0.0, 0.02, 0.05, 0.1, 0.01])  # none, skip, 1x1, 3x3, pooling
-    place = np.array([1.0, 0.5, 1.0, 0.7, 0.5, 1.0])
+def formula_table(count):
+    operation_weights = np.array([0.0, 0.02, 0.05, 0.1, 0.01])  # none, skip, 1x1, 3x3, pooling
+    edge_weights = np.array([1.0, 0.5, 1.0, 0.7, 0.5, 1.0])
     cells = np.random.default_rng(0).permutation(5**6)[:count, None] // 5 ** np.arange(6) % 5
-    return [(nasbench201_string(cell), float(0.5 + (worth[cell] * place).sum())) for cell in cells]
+    return [(nasbench201_string(cell), float(0.5 + (operation_weights[cell] * edge_weights).sum())) for cell in cells]
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -31,7 +31,7 @@ if args.table:
     with open(args.table, encoding="utf-8") as lines:
         table = [(record["architecture"], record["accuracy"]) for record in map(json.loads, lines)]
 else:
-    table = by_formula(500)
+    table = formula_table(500)
 graphs = [reader_for("nasbench201").read(cell) for cell, _ in table]
 accuracies = np.array([accuracy for _, accuracy in table])
 predictor = NNFormerPredictor(args.recipe, seed=0).fit(graphs[: args.learn], accuracies[: args.learn])

@@ -18,14 +18,14 @@ images = torch.randn(48, 64, 3, 32, 32) + 0.07 * one_hot(labels, 3)[..., None, N
 vit = timm.create_model("test_vit", img_size=32, patch_size=8, depth=4, num_heads=4, num_classes=3)
 
 
-def train(model, targets):  # of a supernet another network in each update
+def train(model, targets):  # a supernet trains another subnet in each update
     optimizer = torch.optim.AdamW(model.train().parameters(), 1e-3)
     for batch, target in zip(images[8:], targets[8:], strict=True):
         cross_entropy(model(batch), target).backward()
         optimizer.step(), optimizer.zero_grad()
 
 
-def right(supernet, architecture):  # on images that nothing was trained on
+def accuracy(supernet, architecture):  # on held-out images
     with torch.no_grad(), supernet.eval().use_architecture(architecture, freeze=True):
         return (supernet(images[:8].flatten(0, 1)).argmax(1) == labels[:8].flatten()).float().mean().item()
 
@@ -34,8 +34,8 @@ train(vit, labels)
 converted, supernet = elastic(vit), elastic(vit)
 train(supernet, torch.stack([vit(batch).detach().softmax(1) for batch in images]))
 strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.1)}, RandomConfig(evaluations=20, batch=20))
-best = search(strategy, lambda network: -right(supernet, network), progress=False).best.architecture
+best = search(strategy, lambda network: -accuracy(supernet, network), progress=False).best.architecture
 write_subnet(supernet, best, "elastic_vit.pt")
 for network in (supernet.space.largest(), best):
-    before, after = right(converted, network), right(supernet, network)
+    before, after = accuracy(converted, network), accuracy(supernet, network)
     print(f"{params_m(network):.2f} M: {before:.0%} right, after training {after:.0%}")

@@ -27,7 +27,7 @@ for _ in range(30):
     optimizer.step()
 
 
-def evaluate(architecture):  # on the last images; yours are validated on others
+def evaluate(architecture):  # on the last batch; use held-out images in practice
     with torch.no_grad(), supernet.eval().use_architecture(architecture, freeze=True):
         return cross_entropy(supernet(images), labels).item()
 

@@ -1,6 +1,6 @@
-"""Docstrings of the site: roles become links, and double backticks single ones.
+"""griffe extension for the site's docstrings: replaces roles by links, and double backticks by single ones.
 
-A griffe extension, named in ``mkdocs.yml``. A role becomes a link if the site has its name, and plain text otherwise.
+A role becomes a link if the site has its name, and plain text otherwise. ``mkdocs.yml`` enables the extension.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def as_markdown(text: str, scope: Any) -> str:
     def link(match: re.Match[str]) -> str:
         name = match["name"]
         label = escape(name.rpartition(".")[2] if match["short"] else name)
-        return f'<autoref optional identifier="{escape(_resolved(name, scope))}"><code>{label}</code></autoref>'
+        return f'<autoref optional identifier="{escape(_resolve(name, scope))}"><code>{label}</code></autoref>'
 
     return re.sub(r"``([^`]+)``", r"`\1`", _ROLE.sub(link, text))
 
 
-def _resolved(name: str, scope: Any) -> str:
+def _resolve(name: str, scope: Any) -> str:
     first, dot, rest = name.partition(".")
     owner = scope if scope.is_class else scope.parent
     if owner is not None and owner.is_class and first in owner.all_members:

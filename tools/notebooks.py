@@ -30,7 +30,7 @@ def main() -> None:
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONWARNINGS": "ignore:IProgress not found",  # of tqdm in notebooks without widgets
+        "PYTHONWARNINGS": "ignore:IProgress not found",  # warning of tqdm without widgets
     }
     for name in args.names or names:
         path = FOLDER / f"{name}.ipynb"

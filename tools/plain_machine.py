@@ -1,4 +1,4 @@
-"""Packages and devices of a machine on which nas-ext is not installed."""
+"""Check the Python packages and the device of a machine without nas-ext's environment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Train the cells of ``nas-ext quickstart predictor``: random cells of NAS-Bench-201's space.
 
-``python -m tools.quickstart_cells`` resumes. Each cell is twice in a small network (8 channels, then 16) that learns
-scikit-learn's handwritten digits with noise; its accuracy is the mean over seeds on held-out digits.
+``python -m tools.quickstart_cells`` resumes. A network has each cell twice (with 8 and with 16 channels). It is trained
+on scikit-learn's handwritten digits with noise. Its accuracy is the mean over seeds on held-out digits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nas_core.graph.nasbench201 import CHOICES
 from nas_core.optional import require
 
 RESULT = Path(__file__).resolve().parents[1] / "nas_core" / "quickstart" / "templates" / "predictor" / "cells.jsonl"
-CELLS, SEEDS, UPDATES, BATCH, LEARNED, NOISE = 140, 2, 80, 64, 1000, 0.3
+CELLS, SEEDS, UPDATES, BATCH, TRAIN_SIZE, NOISE = 140, 2, 80, 64, 1000, 0.3
 
 
 class Cell(nn.Module):
@@ -79,34 +79,34 @@ def accuracy(operations: np.ndarray, images: Tensor, labels: Tensor, seed: int) 
     optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, UPDATES)
     for _ in range(UPDATES):
-        rows = torch.randint(LEARNED, (BATCH,))
+        rows = torch.randint(TRAIN_SIZE, (BATCH,))
         optimizer.zero_grad()
         nn.functional.cross_entropy(net(images[rows]), labels[rows]).backward()
         optimizer.step()
         schedule.step()
     net.eval()
     with torch.no_grad():
-        right = (net(images[LEARNED:]).argmax(1) == labels[LEARNED:]).float().mean()
-    return float(right), sum(parameter.numel() for parameter in net.parameters())
+        correct = (net(images[TRAIN_SIZE:]).argmax(1) == labels[TRAIN_SIZE:]).float().mean()
+    return float(correct), sum(parameter.numel() for parameter in net.parameters())
 
 
 def main() -> None:
-    """Train the cells that the file lacks."""
+    """Train the cells that are missing in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=RESULT, help="JSON Lines; those it has are not trained again")
-    parser.add_argument("--cells", type=int, default=CELLS, help="how many random cells")
+    parser.add_argument("--out", type=Path, default=RESULT, help="JSON Lines file; its cells are not trained again")
+    parser.add_argument("--cells", type=int, default=CELLS, help="number of random cells")
     args = parser.parse_args()
     torch.set_num_threads(1)
     images, labels = digits()
-    done = {record["architecture"] for record in read_jsonl(args.out)} if args.out.exists() else set()
+    finished = {record["architecture"] for record in read_jsonl(args.out)} if args.out.exists() else set()
     start = time.monotonic()
     codes = np.random.default_rng(1).permutation(5**6)[: args.cells]
     for number, operations in enumerate(codes[:, None] // 5 ** np.arange(6) % 5):
         cell = nasbench201_string(operations)
-        if cell in done:
+        if cell in finished:
             continue
         accuracies = [accuracy(operations, images, labels, seed) for seed in range(SEEDS)]
-        target = round(float(np.mean([share for share, _ in accuracies])), 4)
+        target = round(float(np.mean([value for value, _ in accuracies])), 4)
         append_jsonl(args.out, {"architecture": cell, "target": target, "parameters": accuracies[0][1]})
         if number % 20 == 19:
             print(f"{number + 1} cells, {time.monotonic() - start:.0f} s, the last {target:.3f}", flush=True)

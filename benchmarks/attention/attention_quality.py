@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path, help="folder of fairseq-preprocess")
     parser.add_argument("--work", type=Path, default=Path("runs/attention_quality"))
-    parser.add_argument("--updates", type=int, default=1400, help="of each supernet, and of each standalone network")
+    parser.add_argument("--updates", type=int, default=1400, help="updates of each supernet and network")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--supernet-seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--threads", type=int, default=1)

@@ -48,7 +48,7 @@ def network(kinds: Sequence[str], width: int, vocab: int) -> tuple[LanguageNet, 
         return net, net.select(architecture)
 
 
-def decoding(
+def decode_function(
     net: LanguageNet, subnet: LanguageSubnet, prompt_length: int, vocab: int
 ) -> tuple[Callable[[], object], int]:
     """Return a function that decodes tokens after a prompt, and the bytes of the prompt's cache."""
@@ -75,7 +75,7 @@ def measure(kinds: Sequence[str], width: int, vocab: int, repeats: int, name: st
     net, subnet = network(kinds, width, vocab)
     runs, state_mb = {}, {}
     for position in POSITIONS:
-        runs[str(position)], size = decoding(net, subnet, position, vocab)
+        runs[str(position)], size = decode_function(net, subnet, position, vocab)
         state_mb[str(position)] = round(size / 2**20, 4)
     first, last = map(str, POSITIONS)
     times = compare_times(runs, repeats, name, first)
@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--width", type=int, default=256, help="channels; a head has 32")
+    parser.add_argument("--width", type=int, default=256, help="number of channels, 32 per head")
     parser.add_argument("--vocab", type=int, default=8000)
     options = parser.parse_args(argv)
     torch.set_num_threads(1)

@@ -53,7 +53,7 @@ AIMS = (
 def inputs(length: int, device: str, gradients: bool = False) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     shape = 1, length, 3, HEADS, DIM
-    split = torch.randn(shape, generator=generator).to(device).permute(2, 0, 3, 1, 4)  # as projections leave them
+    split = torch.randn(shape, generator=generator).to(device).permute(2, 0, 3, 1, 4)  # strides of projections
     return [x.detach().requires_grad_(gradients) for x in split]
 
 
@@ -94,14 +94,14 @@ def with_backward(function: Callable[..., Tensor], tensors: list[Tensor], causal
     return run
 
 
-def check(device: str) -> float:
+def max_difference(device: str) -> float:
     """Return the largest difference between implementations of the same function."""
     q, k, v = inputs(300, device)
     with torch.no_grad():
         return float((ours(q, k, v, True) - cumulative(q, k, v)).abs().max())
 
 
-def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
+def measure_speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
     timings: dict[str, Any] = {}
     for length in lengths:
         q, k, v = inputs(length, device)
@@ -121,7 +121,7 @@ def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
     return timings
 
 
-def decoding(device: str, repeats: int) -> dict[str, Any]:
+def measure_decoding(device: str, repeats: int) -> dict[str, Any]:
     """Measure a decoding step with the state of linear attention, and with a cache of keys and values."""
     runs = {}
     for length in (256, 4096):
@@ -151,22 +151,22 @@ def peak_mb(name: str, length: int, backward: bool) -> float:
 def _peak(name: str, length: int, backward: bool) -> float:
     function = {"ours": ours, "sdpa": sdpa}[name]
     torch.set_num_threads(1)
-    small, tensors = inputs(256, "cpu", backward), inputs(length, "cpu", backward)
+    warmup_tensors, tensors = inputs(256, "cpu", backward), inputs(length, "cpu", backward)
     run = with_backward if backward else lambda f, t, c: no_grad(f, *t, c)
-    run(function, small, True)()
+    run(function, warmup_tensors, True)()
     step = run(function, tensors, True)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
-    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    before_mb = _memory_mb("VmRSS")
     step()
-    return round(_status("VmHWM") - before, 1)
+    return round(_memory_mb("VmHWM") - before_mb, 1)
 
 
-def _status(field: str) -> float:
+def _memory_mb(field: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
 
 
-def memory(lengths: list[int]) -> dict[str, Any]:
+def measure_memory(lengths: list[int]) -> dict[str, Any]:
     return {
         f"{'forward and backward' if backward else 'forward'} {length}": {
             name: peak_mb(name, length, backward) for name in ("ours", "sdpa")
@@ -195,10 +195,12 @@ def check_aims(result: dict[str, Any]) -> list[dict[str, Any]]:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=2, help="of torch")
-    parser.add_argument("--repeats", type=int, default=7, help="rounds")
-    parser.add_argument("--lengths", nargs="+", type=int, help="positions")
-    parser.add_argument("--precision", nargs="+", default=[], choices=PRECISIONS, help="on cuda: default all it has")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads")
+    parser.add_argument("--repeats", type=int, default=7, help="number of rounds")
+    parser.add_argument("--lengths", nargs="+", type=int, help="sequence lengths")
+    parser.add_argument(
+        "--precision", nargs="+", default=[], choices=PRECISIONS, help="default on cuda: all that the device supports"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
@@ -206,7 +208,7 @@ def main(argv: list[str] | None = None) -> None:
     out = options.out or (CUDA_RESULT if on_cuda else RESULT)
     if on_cuda or options.precision:
         if out == RESULT:
-            parser.error("--precision makes another result than that of the CPU; give --out")
+            parser.error("--precision and --device cpu need --out, because the result differs from the stored one")
         linear_rows.measure(
             options.device, options.precision, options.lengths or linear_rows.LENGTHS, options.repeats,
             options.threads, out, command(__file__, argv),
@@ -216,10 +218,10 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure_on_cpu(lengths: list[int], repeats: int, threads: int, out: Path, run: str) -> None:
-    result: dict[str, Any] = {"largest_difference": check("cpu")}
-    result["speed"] = speed("cpu", lengths, repeats)
-    result["decoding"] = decoding("cpu", repeats)
-    result["memory_mb"] = memory([length for length in lengths if length >= 2048])
+    result: dict[str, Any] = {"largest_difference": max_difference("cpu")}
+    result["speed"] = measure_speed("cpu", lengths, repeats)
+    result["decoding"] = measure_decoding("cpu", repeats)
+    result["memory_mb"] = measure_memory([length for length in lengths if length >= 2048])
     result["aims"] = check_aims(result)
     result["machine"] = describe_machine("cpu", threads)
     write_result(out, result, run)

@@ -52,8 +52,8 @@ Estimate = tuple[Array, Array]
 def draw_networks(families: NDArray[np.str_], size: int, draw: int) -> NDArray[np.int64]:
     """Return the indices of one network of each of ``size`` random families."""
     rng = np.random.default_rng([draw, size])
-    chosen = rng.permutation(np.unique(families))[:size]
-    return np.array([rng.choice(np.flatnonzero(families == name)) for name in chosen])
+    sampled_families = rng.permutation(np.unique(families))[:size]
+    return np.array([rng.choice(np.flatnonzero(families == name)) for name in sampled_families])
 
 
 def log_costs(graphs: Graphs) -> Array:
@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("runs") / "adapted_latency", help="folder of measurements")
     parser.add_argument("--networks", type=int, default=168)
-    parser.add_argument("--again", type=int, default=14, help="networks to measure again")
+    parser.add_argument("--again", type=int, default=14, help="number of networks that are measured twice")
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)

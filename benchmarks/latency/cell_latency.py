@@ -91,7 +91,7 @@ def _interval(values: Array) -> float:
 
 
 def format_rows(rows: list[dict[str, Any]]) -> str:
-    lines = [f"{'table':12} {'devices':8} {'method':16} {'measured':>8} {'MAPE %':>7} {'+-':>6}  additive is behind on"]
+    lines = [f"{'table':12} {'devices':8} {'method':16} {'measured':>8} {'MAPE %':>7} {'+-':>6}  additive is worse on"]
     for row in rows:
         lines.append(
             f"{row['table']:12} {row['devices_group']:8} {row['method']:16} {row['size']:8} {row['mape']:7.2f}"
@@ -102,7 +102,7 @@ def format_rows(rows: list[dict[str, Any]]) -> str:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 50, 900], help="measured networks")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 50, 900], help="numbers of measured networks")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)

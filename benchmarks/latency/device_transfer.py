@@ -120,7 +120,7 @@ def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
 
 
 def format_rows(rows: list[Any]) -> str:
-    names = f"{'table':12} {'method':22} {'known':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
+    names = f"{'table':12} {'method':22} {'size':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
     lines = [f"{names} {'tau':>6} {'MAPE % of 3':>12}"]
     for row in sorted(rows, key=lambda row: (row["table"], row["size"], row["mean"]["mape"])):
         mean, selected = row["mean"], "" if row["few"] is None else f"{row['few']['mape']:12.2f}"
@@ -134,12 +134,12 @@ def format_rows(rows: list[Any]) -> str:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=DEVICE_TABLES, default=[*DEVICE_TABLES])
-    parser.add_argument("--devices", nargs="+", help="held out one after the other; default: all, or three")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[20, 100, 900], help="known networks")
+    parser.add_argument("--devices", nargs="+", help="held-out devices; default: all, or three")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[20, 100, 900], help="numbers of training networks")
     parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2], help="seeds of the draws")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    parser.add_argument("--work", type=Path, default=Path("runs/device_transfer.jsonl"), help="results as they come")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--work", type=Path, default=Path("runs/device_transfer.jsonl"), help="file of single results")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     tasks = []

@@ -159,8 +159,12 @@ def add_ratios(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, help="of 'nas-ext latency train'; default: the one shipped")
-    parser.add_argument("--networks", nargs="+", default=[""], metavar="NAME", help="beginnings of names; default: all")
+    parser.add_argument(
+        "--model", type=Path, help="latency model of 'nas-ext latency train'; default: the shipped model"
+    )
+    parser.add_argument(
+        "--networks", nargs="+", default=[""], metavar="NAME", help="prefixes of network names; default: all"
+    )
     parser.add_argument("--visits", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)

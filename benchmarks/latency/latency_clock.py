@@ -39,7 +39,7 @@ def timing_of(clock: str, device: str, precision: str, repeats: int) -> TimingCo
     return TimingConfig(warmup=3, repeats=repeats, clock=clock, device=device, precision=precision)
 
 
-def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: int) -> list[Measurement]:
+def collect(space: SearchSpace, workload: Any, timing: TimingConfig, count: int) -> list[Measurement]:
     kind = kind_of(space)
     reference = kind.workload(space, reference_architecture(space), workload, timing.device)
     return [
@@ -71,7 +71,7 @@ def measure_clock(name: str, precision: str, clock: str, options: argparse.Names
         timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
         space = get_space(name)
         workload = kind_of(space).config(SPACES[name])
-        collections = [collection(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
+        collections = [collect(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
     except ConfigError as error:
         return {"absent": str(error)}
     return compare_collections(*collections)
@@ -80,11 +80,11 @@ def measure_clock(name: str, precision: str, clock: str, options: argparse.Names
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--architectures", type=int, default=20, help="of each space")
-    parser.add_argument("--repeats", type=int, default=6, help="timed passes of each")
+    parser.add_argument("--architectures", type=int, default=20, help="architectures per search space")
+    parser.add_argument("--repeats", type=int, default=6, help="timed passes per architecture")
     parser.add_argument("--precisions", nargs="+", default=list(PRECISIONS))
     parser.add_argument("--spaces", nargs="+", default=list(SPACES))
-    parser.add_argument("--out", type=Path, help="the JSON; default: in results/cuda, and none on the CPU")
+    parser.add_argument("--out", type=Path, help="default: in results/cuda on CUDA, none on the CPU")
     options = parser.parse_args(argv)
     cuda = torch.device(options.device).type == "cuda"
     out = options.out or (RESULTS / "cuda" / "latency_clock.json" if cuda else None)

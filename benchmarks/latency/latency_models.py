@@ -92,7 +92,7 @@ def rows_per_second() -> dict[str, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5, help="splits")
+    parser.add_argument("--seeds", type=int, default=5, help="number of random splits")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
     if reason := absent(LATENCY_TABLES):

@@ -160,11 +160,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--families", nargs="+", help="left out; without in-domain; default: in-domain, then each")
+    parser.add_argument(
+        "--families",
+        nargs="+",
+        help="held-out families, without the in-domain split; all: every family; default: in-domain and every family",
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--set", dest="settings", nargs="+", help="NAME=VALUE for the models, such as epochs=2")
+    parser.add_argument("--set", dest="settings", nargs="+", help="changed settings of the models, such as epochs=2")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("runs/network_latency"), help="folder of the cells")
+    parser.add_argument("--work", type=Path, default=Path("runs/network_latency"), help="folder of the fits")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
@@ -197,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text(tables, data.family_names))
     for model, row in result["within_spread_percent"].items():
         figures = ", ".join(f"{split} {row[split]:g}" for split in (IN_DOMAIN, "average") if split in row)
-        print(f"within the spread of {model}, percent: {figures or 'not known'}")
+        print(f"interval coverage of {model}, percent: {figures or 'not measured'}")
     for aim in result["aims"]:
         rival = f" ({aim['rival']}: {aim['rivals']})" if "rival" in aim else ""
         print(f"{'met' if aim['met'] else 'MISSED'}: {aim['model']}, {aim['aim']}: {aim['value']}{rival}")

@@ -101,11 +101,11 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Summarise the errors of the model and of its members."""
     measured = np.array([row["measured_ms"] for row in rows])
     predicted = np.array([row["predicted_ms"] for row in rows])
-    within = abs(measured - predicted) <= [row["std_ms"] for row in rows]
+    covered = abs(measured - predicted) <= [row["std_ms"] for row in rows]
     return {
         "networks": len(rows),
         **latency_errors(predicted, measured),
-        "within_spread_percent": round(100 * float(within.mean()), 1),
+        "within_spread_percent": round(100 * float(covered.mean()), 1),
         "members": {
             kind: latency_errors(np.array([row["members_ms"][kind] for row in rows]), measured)
             for kind in rows[0]["members_ms"]
@@ -115,7 +115,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, help="of 'nas-ext latency train'; default: the one shipped")
+    parser.add_argument(
+        "--model", type=Path, help="latency model of 'nas-ext latency train'; default: the shipped model"
+    )
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), help="names of timm.list_models()")
     parser.add_argument("--batches", nargs="+", type=int, default=[1])
     parser.add_argument("--visits", type=int, default=5)
@@ -143,7 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NasExtError as error:
         raise SystemExit(f"published_networks: error: {error}") from None
     rows = [network.row() for network in networks]
-    in_range, out_of_range = ([row for row in rows if bool(row["unlike"]) == outside] for outside in (False, True))
+    in_range, out_of_range = (
+        [row for row in rows if bool(row["unlike"]) == is_outside] for is_outside in (False, True)
+    )
     by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
     result = {
         "machine": machine,

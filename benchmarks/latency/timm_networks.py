@@ -120,13 +120,13 @@ def text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders, each of one device")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders of measurements, one per device")
     parser.add_argument("--models", nargs="+", choices=[QUADRATIC, *list_latency_models("graph")], default=list(MODELS))
-    parser.add_argument("--folds", type=int, default=5, help="parts that are left out in turn")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="predictions are means over them")
-    parser.add_argument("--set", dest="settings", nargs="+", help="NAME=VALUE for the models, such as epochs=2")
+    parser.add_argument("--folds", type=int, default=5, help="number of folds")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="seeds; predictions are averaged")
+    parser.add_argument("--set", dest="settings", nargs="+", help="changed settings of the models, such as epochs=2")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("runs/timm_networks"), help="folder of what was predicted")
+    parser.add_argument("--work", type=Path, default=Path("runs/timm_networks"), help="folder of the fits")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if options.folds < 2:

@@ -74,8 +74,8 @@ def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Toke
     generator, pad = task.build_generator([model], options), task.source_dictionary.pad()
     translations: Tokens = []
     for batch_sentences in batches_of(sentences, batch):
-        longest = max(map(len, batch_sentences))
-        tokens = torch.tensor([[pad] * (longest - len(sentence)) + sentence for sentence in batch_sentences])
+        max_length = max(map(len, batch_sentences))
+        tokens = torch.tensor([[pad] * (max_length - len(sentence)) + sentence for sentence in batch_sentences])
         sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(x) for x in batch_sentences])}}
         with torch.no_grad():
             translations += [
@@ -151,8 +151,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--sentences", type=int, default=1000, help="test sentences whose tokens are compared")
     parser.add_argument("--timed", type=int, default=40, help="number of these that are translated in each round")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--repeats", type=int, default=7, help="rounds; medians are reported")
-    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    parser.add_argument("--repeats", type=int, default=7, help="number of rounds")
+    parser.add_argument("--out", type=Path, default=RESULT, help="file of the result")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
     results = {}

@@ -44,7 +44,7 @@ class LightGBM:
         import lightgbm
 
         self.model = lightgbm.LGBMRegressor(
-            objective="l1",  # a squared error follows the failed networks
+            objective="l1",  # robust to failed networks
             random_state=self.seed,
             n_jobs=1,
             verbose=-1,

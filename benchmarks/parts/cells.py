@@ -31,7 +31,7 @@ class Table:
     """Function: rows ``(n, slots)`` -> cell indices ``(n,)``, -1 for invalid rows."""
     graphs: Callable[[Rows], Graphs]
     query_split: str
-    """Kind of accuracy that a query returns."""
+    """Split whose accuracy a query returns."""
     observed_accuracy: NDArray[np.float64]
     """Accuracy that a query returns, by cell."""
     test_accuracy: NDArray[np.float64]
@@ -39,7 +39,7 @@ class Table:
     constrained: bool
 
     def metrics(self, cell: int) -> dict[str, float]:
-        """Return what a query of a cell gives; all metrics are minimised."""
+        """Return the metrics that a query of a cell returns; all are minimised."""
         return {"loss": -float(self.observed_accuracy[cell])}
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:

@@ -46,7 +46,7 @@ class ConvertedRuns(Runs):
     """Conversion of a trained network to supernets, their training and evaluation."""
 
     @abstractmethod
-    def trained(self) -> Path:
+    def trained_checkpoint(self) -> Path:
         """Return the checkpoint of the trained network."""
 
     @abstractmethod
@@ -59,19 +59,19 @@ class ConvertedRuns(Runs):
         path = self.work / f"{name}.pt"
         calibration_batches = () if variant.importance == "none" else ("--calibration-batches", 16)
         self.run(
-            name, "nas-ext", "elastic", "--checkpoint", self.trained(), "--out", path, "--space-out",
+            name, "nas-ext", "elastic", "--checkpoint", self.trained_checkpoint(), "--out", path, "--space-out",
             path.with_suffix(".yml"), "--importance", variant.importance, *calibration_batches, *options,
         )  # fmt: skip
         return path
 
-    def converted(self, variant: Variant) -> Path:
+    def converted_supernet(self, variant: Variant) -> Path:
         """Return the converted supernet, with the options of the benchmark."""
         return self.convert(variant)
 
     def supernet(self, variant: Variant, updates: int, seed: int) -> Path:
         """Return the supernet after a number of updates."""
         if not updates:
-            return self.converted(variant)
+            return self.converted_supernet(variant)
         return self.train_supernet(f"{slug(variant.name)}-{updates}-{seed}", variant, updates, seed)
 
     def rows(

@@ -61,7 +61,7 @@ def _supported_precisions(precisions: Sequence[str], device: str) -> list[str]:
         try:
             available.append(check_precision(precision, device))
         except ConfigError as error:
-            print(f"left out: {error}", flush=True)
+            print(f"skipped: {error}", flush=True)
     return available
 
 

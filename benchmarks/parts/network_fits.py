@@ -100,7 +100,7 @@ def run_fit(fit: Fit, data: NetworkLatencies) -> dict[str, Any]:
 
 
 def stored_results(fits: list[Fit], folder: Path, data: str) -> list[dict[str, Any]]:
-    """Return the stored results for the models and settings of ``cells``, of any split and seed."""
+    """Return stored results with the models and settings of ``fits``, for any split and seed."""
     keys = {(key["model"], key["settings"]) for key in (fit.key(data) for fit in fits)}
     records = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
     return [record for record in records if (record["model"], record["settings"]) in keys]

@@ -86,7 +86,7 @@ class Training:
         self.net = TranslationNet(self.space, size.vocabulary, size.vocabulary, config).to(device).train()
         cuda = device.type == "cuda"
         self.optimizer = torch.optim.Adam(self.net.parameters(), 1e-4, (0.9, 0.98), fused=cuda)
-        # a scale at which nothing overflows, so that no update is left out
+        # a scale without overflow, so that no update is skipped
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1024.0, enabled=case.precision == "fp16")
         batch = batch_of(size)
         self.batch: Mapping[str, Tensor] = _to_device(batch, device)

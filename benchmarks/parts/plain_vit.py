@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--val-data", type=Path, required=True)
-    parser.add_argument("--val-count", type=int, default=5000, help="training images that are held out")
+    parser.add_argument("--val-count", type=int, default=5000, help="number of held-out training images")
     parser.add_argument("--train-count", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=64)

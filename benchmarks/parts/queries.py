@@ -26,7 +26,7 @@ from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.regressions import GaussianProcess
 
 SINGLE_NETWORK = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
-"""Recipes with one network, hardly trained; their speed does not depend on it."""
+"""Recipes with one network and one epoch; training does not affect their speed."""
 QUERIES = 20
 """Number of predictions per turn."""
 TRAINED, FEW = 4236, 424
@@ -91,7 +91,7 @@ def _cpu_ms(run: Callable[[], object]) -> float:
 def measure_all_cells(quick: bool) -> dict[str, Any]:
     """Measure the fit of the recipe ``statistics`` and its predictions of all cells of NAS-Bench-101.
 
-    Seconds are wall time and CPU time. The ratio to the plain computation is measured on some of the cells.
+    Times are wall time and CPU time. The ratio to the plain computation is measured on some of the cells.
     """
     predictor, cells, total, fit_times = _fit_statistics(quick)
     model, graphs = predictor.statistics, cells[-2048:]

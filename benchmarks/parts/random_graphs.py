@@ -1,4 +1,4 @@
-"""Graphs for speed measurements."""
+"""Graphs for speed measurements: random, or cells of NAS-Bench-101."""
 
 from __future__ import annotations
 

@@ -102,9 +102,9 @@ class TranslationRuns(Runs):
         finalists = read_json(folder / "finalists.json")["finalists"]
         best = {}
         for label, limit in limits.items():
-            within = [entry for entry in finalists if any(str(limit) in search for search in entry["best_of"])]
-            above = [entry for entry in finalists if any(str(limit) in search for search in entry["over_limit"])]
-            entry = (within or above)[0]
+            in_limit = [entry for entry in finalists if any(str(limit) in search for search in entry["best_of"])]
+            over_limit = [entry for entry in finalists if any(str(limit) in search for search in entry["over_limit"])]
+            entry = (in_limit or over_limit)[0]
             best[label] = {**entry, "limit_ms": limit, "file": folder / entry["file"]}
         return best
 

@@ -1,4 +1,4 @@
-"""Measurements that alternate in one process."""
+"""Alternating time measurements in one process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from tqdm import tqdm
 
 MEASURED_PER_RUN = ("graphs_per_s", "times_plain", "ms")
-"""Figures with one value per run."""
+"""Metrics that :func:`compare_throughput` returns per run."""
 
 
 def time_rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
-    """Return seconds of each run by round."""
+    """Time functions in random order in each round; return name -> seconds by round."""
     durations: dict[str, list[float]] = {key: [] for key in runs}
     order, rng = list(runs), random.Random(0)
     for round_index in tqdm(range(repeats + 1), desc=name, disable=None):
@@ -32,7 +32,7 @@ def time_rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: st
 def compare_throughput(
     runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str
 ) -> dict[str, Any]:
-    """Return graphs per second and ratios to ``plain``: medians and quartiles over rounds."""
+    """Return graphs per second, and the time of ``plain`` relative to each run: medians and quartiles over rounds."""
     durations = time_rounds(runs, repeats, name)
     plain = np.array(durations["plain"])
     return {
@@ -66,7 +66,7 @@ def quartiles(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
 def compare_times(
     runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
 ) -> dict[str, Any]:
-    """Return milliseconds, and ratios to ``reference`` within a round."""
+    """Return milliseconds, and ratios to ``reference`` within a round: medians and quartiles."""
     times_s = time_rounds(runs, repeats, name)
     base = np.array(times_s[reference])
     return {
@@ -91,7 +91,7 @@ def throughput_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def check_aim(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
-    """Return an aim with the value reached."""
+    """Compare a metric with its aim."""
     value = result[part][figure]
     value = value["ours"] if figure in MEASURED_PER_RUN else value
     value = value["median"] if isinstance(value, dict) else value

@@ -46,11 +46,11 @@ def batch_of(size: Size) -> Batch:
     """Return the batch of a size, equal in each call."""
     stream = np.random.default_rng(0)
     lengths = stream.integers(size.length[0], size.length[1] + 1, size.sentences)
-    widest = int(lengths.max())
+    max_length = int(lengths.max())
     rows = [stream.integers(WORDS, size.vocabulary, length) for length in lengths]
-    source, previous, target = (np.full((size.sentences, widest), PAD) for _ in range(3))
+    source, previous, target = (np.full((size.sentences, max_length), PAD) for _ in range(3))
     for index, row in enumerate(rows):
-        source[index, widest - len(row) :] = row
+        source[index, max_length - len(row) :] = row
         target[index, : len(row)] = [*row[1:], EOS]
         previous[index, : len(row)] = [EOS, *row[1:]]
     return Batch(source, previous, target, lengths)

@@ -185,22 +185,24 @@ def _parser() -> argparse.ArgumentParser:
         "--benchmark", nargs="+", choices=BENCHMARKS, help=f"default: all; on a GPU {' '.join(GPU_BENCHMARKS)}"
     )
     parser.add_argument("--sizes", nargs="+", type=int, help="training cells; default: those of each benchmark")
-    draws_help = "seeds of the draws; default: 0 1 2 3 4, of methods that train networks 0 1 2, on a GPU 0"
+    draws_help = "seeds of the draws; default: 0 1 2 3 4; 0 1 2 for methods that train networks; 0 on a GPU"
     parser.add_argument("--draws", nargs="+", type=int, help=draws_help)
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, help=f"default: {' '.join(DEFAULT_METHODS)}; on a GPU paper"
     )
-    parser.add_argument("--device", default="cpu", help="where NN-Former computes: cpu, cuda, cuda:1")
-    parser.add_argument("--limit-s", type=float, default=float("inf"), help="seconds of this call, not on the CPU")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changes of the recipe")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    cells_help = "where all cells judge, test on this number of cells, drawn at random"
+    parser.add_argument("--device", default="cpu", help="device of NN-Former: cpu, cuda or cuda:1")
+    parser.add_argument("--limit-s", type=float, default=float("inf"), help="time limit in seconds, on a GPU")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changed settings of the recipe")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    cells_help = "number of random evaluation cells, for benchmarks evaluated on all cells"
     parser.add_argument("--judged", type=int, metavar="CELLS", help=cells_help)
-    parser.add_argument("--validate", action="store_true", help="judge by validation accuracies of other cells")
-    bound_help = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"
+    parser.add_argument(
+        "--validate", action="store_true", help="evaluate on validation accuracies of cells outside the training set"
+    )
+    bound_help = "train on mean test accuracies: an upper bound without label noise"
     parser.add_argument("--upper-bound", action="store_true", help=bound_help)
-    parser.add_argument("--work", type=Path, help="results as they come; default: in runs")
-    parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in cuda there")
+    parser.add_argument("--work", type=Path, help="file of single results; default: in runs")
+    parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in benchmarks/results/cuda")
     return parser
 
 
@@ -216,7 +218,7 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
         latency_benchmarks = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
         if latency_benchmarks and recipe is not None and recipe.members and recipe.targets == "none":
             raise ConfigError(
-                f"method {method!r} predicts fractions, but {latency_benchmarks[0]} has milliseconds; leave out one"
+                f"method {method!r} predicts fractions, but {latency_benchmarks[0]} has milliseconds; remove one"
             )
     sizes = {
         name: tuple(PUBLISHED_TAU[name]) if on_gpu and name in PUBLISHED_TAU else BENCHMARKS[name].sizes
@@ -244,7 +246,7 @@ def available(benchmarks: Iterable[str]) -> list[str]:
     available = []
     for benchmark in benchmarks:
         reasons = [reason for file in BENCHMARKS[benchmark].files if (reason := _published.absent(file))]
-        print(*(f"{benchmark} is left out: {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
+        print(*(f"skipped {benchmark}: {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
         available += [] if reasons else [benchmark]
     return available
 

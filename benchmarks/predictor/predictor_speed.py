@@ -71,7 +71,7 @@ pairs/s.
 
 
 def randomized_model(config: NNFormerConfig, device: str) -> NNFormer:
-    """Return a model whose outputs depend on all weights, so that mistakes show."""
+    """Return a random model whose outputs depend clearly on all weights."""
     torch.manual_seed(0)
     model = NNFormer(config).eval()
     with torch.no_grad():
@@ -189,15 +189,15 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
 def measure(
     repeats: int, quick: bool, prefixes: Sequence[str], before: Mapping[str, Any], device: str
 ) -> dict[str, Any]:
-    """Measure the parts whose names begin with one of ``chosen``; copy the others from ``before``."""
+    """Measure the parts whose names begin with one of ``prefixes``; copy the others from ``before``."""
     accuracy, latency = (randomized_model(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
     few_repeats = 1 if quick else max(3, repeats // 5)
 
-    def trained(name: str, batch: int, rounds: int) -> dict[str, Any]:
-        if batch == 4096 and (quick or (free := free_gib(device)) < TRAINING_GIB):
-            return {"left_out": "quick" if quick else f"{free:.0f} GiB of memory free, expected {TRAINING_GIB}"}
+    def measure_training(name: str, batch: int, rounds: int) -> dict[str, Any]:
+        if batch == 4096 and (quick or (free_memory := free_gib(device)) < TRAINING_GIB):
+            return {"left_out": "quick" if quick else f"{free_memory:.0f} GiB of memory free, expected {TRAINING_GIB}"}
         return training(accuracy, "paper", cells[: 8 * batch], batch, rounds, name)
 
     parts: dict[str, Callable[[str], Any]] = {
@@ -207,8 +207,8 @@ def measure(
         },
         "accuracy_forward, 128 graphs": lambda name: forward(accuracy, cells[: 8 * 128], 128, repeats, name),
         "accuracy_forward, 4096 graphs": lambda name: forward(accuracy, cells, 4096, few_repeats, name),
-        "accuracy_training, 128 graphs": lambda name: trained(name, 128, repeats),
-        "accuracy_training, 4096 graphs": lambda name: trained(name, 4096, few_repeats),
+        "accuracy_training, 128 graphs": lambda name: measure_training(name, 128, repeats),
+        "accuracy_training, 4096 graphs": lambda name: measure_training(name, 4096, few_repeats),
         "latency_forward, 16 graphs": lambda name: forward(latency, networks, 16, repeats, name),
         "latency_training, 16 graphs": lambda name: training(latency, "latency", networks, 16, few_repeats, name),
         "bf16": lambda _: bf16_against_fp32(6 if quick else 60, 2000 if quick else 40_000, device),
@@ -238,12 +238,14 @@ def measure(
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of torch")
-    parser.add_argument("--repeats", type=int, default=15, help="rounds; a fifth of them where a round takes long")
-    parser.add_argument("--quick", action="store_true", help="see that it works: less data, no training at 4,096")
-    parser.add_argument("--parts", nargs="+", default=[], help="beginnings of names; the others stay as in --out")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads")
+    parser.add_argument("--repeats", type=int, default=15, help="number of rounds; a fifth for slow parts")
+    parser.add_argument("--quick", action="store_true", help="less data, and no training on 4,096 graphs")
+    parser.add_argument(
+        "--parts", nargs="+", default=[], help="prefixes of the parts to measure; others are kept from --out"
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1")
-    parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in cuda there")
+    parser.add_argument("--out", type=Path, help="default: in benchmarks/results, on a GPU in benchmarks/results/cuda")
     arguments = parser.parse_args(argv)
     folder = RESULTS if torch.device(arguments.device).type == "cpu" else RESULTS / "cuda"
     arguments.out = arguments.out or folder / "predictor_speed.json"

@@ -157,11 +157,11 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--benchmark", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="seeds of the draws")
-    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on this number of cells, drawn at random")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    parser.add_argument("--work", type=Path, default=Path("runs") / "prior.jsonl", help="results as they come")
+    parser.add_argument("--judged", type=int, metavar="CELLS", help="number of random evaluation cells")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--work", type=Path, default=Path("runs") / "prior.jsonl", help="file of single results")
     parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--write", action="store_true", help="make the prior of the package from all benchmarks")
+    parser.add_argument("--write", action="store_true", help="fit and write the prior of the package")
     options = parser.parse_args(argv)
     files = {file for names in SPACES.values() for name in names for file in BENCHMARKS[name].files}
     if reasons := sorted(reason for file in files if (reason := _published.absent(file))):

@@ -60,7 +60,7 @@ class Experiment:
             "trialCommand": f"{sys.executable} -m benchmarks.parts.nni_trial",
             "trialCodeDirectory": str(ROOT),
             "trialConcurrency": 1,
-            "maxTrialNumber": 10 * trials,  # those that were killed count too; the search ends by itself
+            "maxTrialNumber": 10 * trials,  # killed trials count too; the strategy ends the search
             "experimentWorkingDirectory": str(folder / "experiments"),
             "tuner": {"name": "nas-ext", "classArgs": {"strategy": strategy, **COMMON, **STRATEGIES[strategy]}},
             "trainingService": {"platform": "local"},
@@ -92,9 +92,9 @@ class Experiment:
         return len(read_jsonl(self.journal)) if self.journal.exists() else 0
 
     def start(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
         if not self.journal.exists():
             shutil.rmtree(self.folder / "experiments", ignore_errors=True)
             self._run("-m", "nni_ext.nnictl", "create", "--config", str(self.folder / "experiment.yml"), "--port", port)
@@ -109,7 +109,7 @@ class Experiment:
                 except OSError:
                     continue
                 if str(self.folder).encode() in b"\n".join(texts):
-                    with contextlib.suppress(ProcessLookupError):  # it has ended
+                    with contextlib.suppress(ProcessLookupError):  # ended in the meantime
                         os.kill(int(process.name), signal.SIGKILL)
         time.sleep(1)
 
@@ -123,11 +123,11 @@ class Experiment:
         return False
 
     def finish(self) -> None:
-        """Run to the last result; restart NNI as often as necessary."""
+        """Run until all results exist; restart NNI if necessary."""
         for _ in range(8):
             self.start()
             progress = -1
-            while self.count() > progress:  # a minute without a result: the manager has given its tuner up
+            while self.count() > progress:  # restart after a minute without a result
                 progress = self.count()
                 if self.wait(60):
                     return self.kill()
@@ -136,7 +136,7 @@ class Experiment:
 
 
 def reference_files(folder: Path, strategy: str) -> dict[str, bytes]:
-    """Return the files of a search in this process."""
+    """Return the files of an uninterrupted search in this process."""
     os.environ["NNI_LOG_DIRECTORY"] = str(folder / "log")
     space = get_space("hat_small")
     search = SearchTuner(strategy=strategy, **COMMON, **STRATEGIES[strategy])
@@ -172,18 +172,17 @@ def compare(folder: Path, strategy: str, options: argparse.Namespace) -> dict[st
     try:
         counts = kill_at_random(experiment, options)
         experiment.finish()
-    finally:  # also of a benchmark that is ended: NNI's manager would live on
+    finally:  # also after an interruption, or NNI's manager would keep running
         experiment.kill()
-    same = {name: (experiment.journal.parent / name).read_bytes() == content for name, content in expected.items()}
-    return {
-        "strategy": strategy, "trials": trials, "kills": options.kills, "results_at_kills": counts, "identical": same
-    }  # fmt: skip
+    identical = {name: (experiment.journal.parent / name).read_bytes() == content for name, content in expected.items()}
+    key = {"strategy": strategy, "trials": trials, "kills": options.kills}
+    return {**key, "results_at_kills": counts, "identical": identical}
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=10, help="of each strategy")
-    parser.add_argument("--longest", type=float, default=6.0, help="seconds")
+    parser.add_argument("--kills", type=int, default=10, help="kills per strategy")
+    parser.add_argument("--longest", type=float, default=6.0, help="longest random delay before a kill, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--out", type=Path, default=RESULT)

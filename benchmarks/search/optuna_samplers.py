@@ -57,7 +57,7 @@ class Trajectory(NamedTuple):
 
     accuracy: list[float]
     """Test accuracy (at most 1) of the best cell after each query."""
-    found: int
+    queries: int
     """Number of queries until one of the best cells; the budget if none is found."""
     trials: int
     seconds: float
@@ -93,7 +93,7 @@ def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budg
 
 def summary(trajectories: list[Trajectory]) -> dict[str, Any]:
     """Return medians and quartiles over seeds."""
-    low, median, high = np.quantile([trajectory.found for trajectory in trajectories], (0.25, 0.5, 0.75)).tolist()
+    low, median, high = np.quantile([trajectory.queries for trajectory in trajectories], (0.25, 0.5, 0.75)).tolist()
     after, trials = {}, [trajectory.trials for trajectory in trajectories]
     for queries in AFTER:
         reached = [trajectory.accuracy[queries - 1] for trajectory in trajectories]
@@ -114,7 +114,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
-    parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and samplers are kept")
+    parser.add_argument(
+        "--out", type=Path, default=RESULT, help="file of the result; keeps rows of other tables and samplers"
+    )
     options = parser.parse_args(argv)
     optuna.logging.set_verbosity(logging.ERROR)
     rows = read_json(options.out)["rows"] if options.out.exists() else []

@@ -155,11 +155,11 @@ def measure(strategies: Sequence[str], kills: int, seed: int) -> dict[str, Any]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
+    parser.add_argument("--out", type=Path, default=RESULT, help="file of the result")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--kills", type=int, default=KILLS, help="of each search")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--search", choices=STRATEGIES, help="only run this search in --folder; to be killed")
+    parser.add_argument("--kills", type=int, default=KILLS, help="kills per strategy")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random moments")
+    parser.add_argument("--search", choices=STRATEGIES, help="internal: only run this search in --folder")
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args(argv)
     if arguments.search:
@@ -168,7 +168,7 @@ def main(argv: list[str] | None = None) -> None:
     result = measure(arguments.strategies, arguments.kills, arguments.seed)
     write_result(arguments.out, result, command(__file__, argv))
     if not result["all_identical"]:
-        raise SystemExit("the files of a killed search differ from those of an undisturbed one")
+        raise SystemExit("the files of a killed search differ from those of an uninterrupted one")
 
 
 if __name__ == "__main__":

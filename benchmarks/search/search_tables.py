@@ -107,8 +107,8 @@ class BayesianOptimization:
         grid = np.stack(np.unravel_index(np.arange(table.space.cardinality()), table.space.slots.sizes), 1)
         self.rows = grid.astype(np.int16)
         self.remaining = np.ones(len(grid), np.bool_)
-        for limit in table.limits:
-            self.remaining &= limit.values(self.rows) <= limit.limit
+        for constraint in table.limits:
+            self.remaining &= constraint.values(self.rows) <= constraint.limit
         self.initial = np.random.default_rng(seed).permutation(np.flatnonzero(self.remaining))[:10].tolist()
         self.genes = table.space.encode_rows(self.rows, "onehot").astype(np.float32)
 
@@ -149,9 +149,10 @@ class BayesianOptimization:
 
 
 class ParEGO(BayesianOptimization):
-    """The same with one process per metric and a random weight per query (ParEGO): the smallest larger weighted bound.
+    """Bayesian optimisation of two metrics (ParEGO): one Gaussian process per metric, and a random weight per query.
 
-    Knowles, "ParEGO", IEEE Transactions on Evolutionary Computation 10, 2006.
+    The query minimises the augmented Chebyshev scalarisation of the bounds. Knowles, "ParEGO", IEEE Transactions on
+    Evolutionary Computation 10, 2006.
     """
 
     def __init__(self, table: Table, seed: int) -> None:
@@ -271,7 +272,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 class RankNASUnderLimits:
-    """RankNAS once per latency limit, in turns, at quantiles of a device; each search learns from all results."""
+    """One RankNAS per latency limit, at quantiles of a device, in alternation; all searches receive all results."""
 
     def __init__(self, table: FrontTable, seed: int) -> None:
         def latency(rows: Rows) -> Array:
@@ -280,11 +281,11 @@ class RankNASUnderLimits:
         limits = [Constraint("latency_ms", float(limit), latency) for limit in np.quantile(table.latency_ms, QUANTILES)]
         config = RankNASConfig(samples=4, per_round=1)
         self.searches = [RankNAS(table.space, limit, config, seed=seed) for limit in limits]
-        self.turn = 0
+        self.index = 0
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        self.turn = (self.turn + 1) % len(self.searches)
-        return self.searches[self.turn].ask(1)
+        self.index = (self.index + 1) % len(self.searches)
+        return self.searches[self.index].ask(1)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
         for search in self.searches:
@@ -312,7 +313,7 @@ FRONTS: Mapping[str, Callable[[FrontTable, int], Search]] = {
 
 
 def run_search(search: Search, table: Table, max_cells: int, best: Collection[int] = ()) -> list[int]:
-    """Return the different cells in order of their queries, up to ``most`` or one of the best."""
+    """Return the different cells in order of their queries, up to ``max_cells`` or one of the best."""
     cells: dict[int, None] = {}
     for _ in range(20 * BUDGET):
         architectures = search.ask(1)
@@ -334,12 +335,12 @@ def queries_to_best(search: Search, table: Table, best: set[int]) -> int:
 
 def limited_row(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     """Return a row with the best validation accuracy under a limit after each number of queries in :data:`AFTER`."""
-    table, reached = LimitedTable.of(device), []
+    table, accuracies = LimitedTable.of(device), []
     for seed in range(seeds):
         cells = run_search(STRATEGIES[strategy](table, seed), table, max(AFTER))
         accuracy = np.maximum.accumulate(table.observed_accuracy[cells])
-        reached.append([100 * accuracy[min(after, len(cells)) - 1] for after in AFTER])
-    means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(reached, 0), strict=True)}
+        accuracies.append([100 * accuracy[min(after, len(cells)) - 1] for after in AFTER])
+    means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(accuracies, 0), strict=True)}
     row = {"device": device, "strategy": strategy, "accuracy_after": means, "seeds": seeds}
     return {**row, "optimum": round(100 * table.optimum, 2)}
 
@@ -349,10 +350,10 @@ def front_row(strategy: str, device: str, seeds: int, after: Sequence[int] = FRO
     table, shares = FrontTable.of(device), []
     for seed in range(seeds):
         if strategy == NSGA2:  # its population depends on the number of queries
-            courses = [run_search(nsga2(table, seed, queries), table, queries) for queries in after]
+            runs = [run_search(nsga2(table, seed, queries), table, queries) for queries in after]
         else:
-            courses = [run_search(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
-        areas = [table.hypervolume(cells[:queries]) for cells, queries in zip(courses, after, strict=True)]
+            runs = [run_search(FRONTS[strategy](table, seed), table, after[-1])] * len(after)
+        areas = [table.hypervolume(cells[:queries]) for cells, queries in zip(runs, after, strict=True)]
         shares.append([area / table.hypervolume() for area in areas])
     share = {str(queries): round(float(mean), 4) for queries, mean in zip(after, np.mean(shares, 0), strict=True)}
     return {"device": device, "strategy": strategy, "share_after": share, "seeds": seeds}
@@ -362,13 +363,17 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT_TABLES))
-    parser.add_argument("--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median is the limit")
+    parser.add_argument(
+        "--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median latency is the limit"
+    )
     parser.add_argument("--fronts", nargs="+", default=[], metavar="DEVICE", help="devices whose latency is minimised")
     parser.add_argument(
-        "--after", nargs="+", type=int, default=list(FRONT_AFTER), help="queries of --fronts, ascending"
+        "--after", nargs="+", type=int, default=list(FRONT_AFTER), help="numbers of queries for --fronts, ascending"
     )
     parser.add_argument("--strategies", nargs="+", choices=[*STRATEGIES, *(FRONTS.keys() - STRATEGIES.keys())])
-    parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and strategies are kept")
+    parser.add_argument(
+        "--out", type=Path, default=RESULT, help="file of the result; keeps rows of other tables and strategies"
+    )
     options = parser.parse_args(argv)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     before = read_json(options.out) if options.out.exists() else {}
@@ -388,7 +393,7 @@ def main(argv: list[str] | None = None) -> None:
         best = set(np.argsort(-table.test_accuracy)[:count].tolist())
         for strategy in table_strategies:
             if strategy == GAUSSIAN_PROCESS and not name.startswith("nasbench201"):
-                continue  # it enumerates the space
+                continue  # enumerates the space, which is too large for NAS-Bench-101
             counts = [queries_to_best(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
             low, median, high = np.quantile(counts, (0.25, 0.5, 0.75)).tolist()
             rows = [row for row in rows if (row["table"], row["strategy"]) != (name, strategy)]

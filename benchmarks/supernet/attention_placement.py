@@ -82,7 +82,7 @@ class Job(TranslationRuns):
             *schedule(updates), "--disable-validation", "--seed", 1, *arguments,
         )  # fmt: skip
 
-    def trained(self) -> Path:
+    def trained_checkpoint(self) -> Path:
         return self.train(
             "trained", self.updates, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers",
             self.layers, "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width, "--decoder-output-dim",
@@ -92,28 +92,28 @@ class Job(TranslationRuns):
             "--lr", 3e-3,
         )  # fmt: skip
 
-    def converted(self, fit: int) -> Path:
+    def converted_supernet(self, fit: int) -> Path:
         """Return the converted supernet, with linear attention fitted by ``fit`` updates."""
         path = self.work / f"converted-{fit}.pt"
         self.run(
-            f"converted-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
-            "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibration-batches",
-            self.calibration_batches, "--fit", fit, "--space-out", path.with_suffix(".yml"),
+            f"converted-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained_checkpoint(), "--data", self.bin,
+            "--out", path, "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none",
+            "--calibration-batches", self.calibration_batches, "--fit", fit, "--space-out", path.with_suffix(".yml"),
         )  # fmt: skip
         return path
 
-    def tuned(self) -> Path:
+    def tuned_supernet(self) -> Path:
         """Return the trained supernet."""
         return self.train(
             "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling",
-            "--arch", "mformer_language_base", "--finetune-from-model", self.converted(self.fit), "--sampling",
-            "sandwich", "--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(),
+            "--arch", "mformer_language_base", "--finetune-from-model", self.converted_supernet(self.fit), "--sampling",
+            "sandwich", "--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained_checkpoint(),
             "--dropout", 0.0, "--lr", 5e-4,
         )  # fmt: skip
 
     @cached_property
     def space(self) -> SearchSpace:
-        return load_space(self.converted(self.fit).with_suffix(".yml"))
+        return load_space(self.converted_supernet(self.fit).with_suffix(".yml"))
 
     def with_linear(self, linear: set[int]) -> Architecture:
         """Return the network with linear attention in the given layers."""
@@ -197,10 +197,10 @@ def costs(job: Job) -> list[dict[str, Any]]:
         net = random_network(job.space, 64)
         networks = [job.with_linear(set(range(count))) for count in range(job.layers + 1)]
         near, far = min(256, job.context // 2), job.context - 1
-        timed = {position: token_ms(net, networks, position) for position in (near, far)}
+        times_ms = {position: token_ms(net, networks, position) for position in (near, far)}
         for count, network in enumerate(networks):
-            row = {"linear_layers": count, "near": near, "far": far, "near_ms": timed[near][count]}
-            row |= {"far_ms": timed[far][count], "cache_mb": subnet_cache_bytes(net, network, far) / MB}
+            row = {"linear_layers": count, "near": near, "far": far, "near_ms": times_ms[near][count]}
+            row |= {"far_ms": times_ms[far][count], "cache_mb": subnet_cache_bytes(net, network, far) / MB}
             append_jsonl(file, row)
     return read_jsonl(file)
 
@@ -243,7 +243,11 @@ def search_placements(job: Job, evaluate: Evaluator, cost_rows: list[dict[str, A
 
 
 def report(job: Job) -> dict[str, Any]:
-    stages = {"copied": job.converted(0), "fitted": job.converted(job.fit), "trained": job.tuned()}
+    stages = {
+        "copied": job.converted_supernet(0),
+        "fitted": job.converted_supernet(job.fit),
+        "trained": job.tuned_supernet(),
+    }
     evaluators = {name: Evaluator(job, name, path) for name, path in stages.items()}
     layer_rows = single_layers(job, evaluators)
     all_linear = job.with_linear(set(range(job.layers)))

@@ -82,20 +82,20 @@ class Job(TranslationRuns):
     def trained_text(self, task: str) -> Path:
         common = ("--dropout", 0.1, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 200, "--seed", 1)
         if task == "translation":
-            last = self.translation(
+            checkpoint = self.translation(
                 task, "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
                 "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 4,
                 "--decoder-layers", 4, "--encoder-attention-heads", 4, "--decoder-attention-heads", 4, "--criterion",
                 "label_smoothed_cross_entropy", "--lr", 3e-3, "--max-epoch", self.epochs, *common,
             )  # fmt: skip
         else:
-            last = self.fairseq_train(
+            checkpoint = self.fairseq_train(
                 task, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers", 6,
                 "--decoder-embed-dim", 128, "--decoder-input-dim", 128, "--decoder-output-dim", 128,
                 "--decoder-ffn-embed-dim", 512, "--decoder-attention-heads", 4, "--share-decoder-input-output-embed",
                 "--tokens-per-sample", 128, "--batch-size", 32, "--lr", 2e-3, "--max-epoch", self.epochs, *common,
             )  # fmt: skip
-        return last.with_name("checkpoint_best.pt")
+        return checkpoint.with_name("checkpoint_best.pt")
 
     def pretrained(self, task: str) -> Path:
         """Return the folder of a model of ``transformers`` from a package."""
@@ -109,7 +109,7 @@ class Job(TranslationRuns):
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
             model: Any = AutoModelForCausalLM.from_pretrained(package_folder, gguf_file=SMOLLM2)
-            del model.hf_quantizer, model.config.quantization_config  # its weights are float32 now
+            del model.hf_quantizer, model.config.quantization_config  # the weights were converted to float32
             model.is_quantized = False
             model.save_pretrained(folder)
             AutoTokenizer.from_pretrained(package_folder, gguf_file=SMOLLM2).save_pretrained(folder)
@@ -171,7 +171,7 @@ class Comparison:
     """Compression methods for one trained network.
 
     Args:
-        opened: function that opens the trained network.
+        open_trained_network: function that opens the trained network.
     """
 
     def __init__(self, open_trained_network: Callable[[], Any], config: CompressConfig) -> None:
@@ -200,7 +200,7 @@ class Comparison:
         config = replace(self.config, seed=seed)
         self.compression.config = config
         if method == COMPRESS:
-            if share not in self._candidates:  # no seed changes them
+            if share not in self._candidates:  # independent of the seed
                 self._candidates[share] = self.compression.candidates(share)
             best, _ = self.compression.halve(self._candidates[share])
             return best.model, best.candidate
@@ -208,12 +208,12 @@ class Comparison:
         if method == TAYLOR:
             return self._prune_taylor(share, config)
         if method == WIDTH:
-            kept = {side: tuple(range(count)) for side, count in sides.items()}
-            architecture = fitting.widest(kept, "heads and hidden units")
-            candidates = [Candidate(method, architecture, kept, 0.0)] if architecture is not None else []
+            layers = {side: tuple(range(count)) for side, count in sides.items()}
+            architecture = fitting.widest(layers, "heads and hidden units")
+            candidates = [Candidate(method, architecture, layers, 0.0)] if architecture is not None else []
         else:
             drops = fitting.drops(sides)
-            candidates = [c for c in drops if c.name == method] or drops[:1]  # absent: the same as the first
+            candidates = [c for c in drops if c.name == method] or drops[:1]  # equal candidates are listed once
         if not candidates:
             return None
         (candidate,) = candidates
@@ -269,7 +269,7 @@ def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
     pruner = tp.pruner.BasePruner(
         model, batches[0][0][:1], importance=tp.importance.GroupTaylorImportance(), pruning_ratio=ratio,
         ignored_layers=[model.head], num_heads=heads, prune_num_heads=True,
-        head_pruning_ratio=min(ratio, 1 - 1 / min(heads.values())),  # else no head may remain
+        head_pruning_ratio=min(ratio, 1 - 1 / min(heads.values())),  # keeps at least one head
     )  # fmt: skip
     pruner.step()
     for block in model.blocks:
@@ -285,7 +285,7 @@ def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
 def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str) -> None:
     """Measure missing rows of a task and add each to the result."""
     stored = read_json(out)["rows"] if out.exists() else []
-    done = {tuple(row[key] for key in KEYS) for row in stored}
+    stored_keys = {tuple(row[key] for key in KEYS) for row in stored}
     comparison = Comparison(lambda: job.open(task), job.config)
     test = job.test(task, comparison.trained)
 
@@ -297,7 +297,7 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
         write_result(out, {**content, "rows": rows, "means": means(rows)}, run, adds=True)
 
     key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
-    if tuple(key.values()) not in done:
+    if tuple(key.values()) not in stored_keys:
         original = comparison.trained.original
         history = read_json(job.work / "image.json") if task == "image" else []
         metrics = test(f"{task}-trained", original, None)
@@ -306,7 +306,7 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
         for share in shares:
             for method in only or comparison.methods(task):
                 key = dict(zip(KEYS, (task, share, method, seed, job.config.updates), strict=True))
-                if tuple(key.values()) in done:
+                if tuple(key.values()) in stored_keys:
                     continue
                 start = time.process_time()
                 network = comparison.network(method, share, seed)
@@ -344,9 +344,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/compress_trained"))
     parser.add_argument("--task", choices=("image", "translation", "language", *PACKAGES), default="image")
-    parser.add_argument("--bin", type=Path, default=Path("bin"), help="corpus of the tasks of fairseq")
-    parser.add_argument("--epochs", type=int, default=10, help="of the trained network")
-    parser.add_argument("--updates", type=int, default=300, help="of each method")
+    parser.add_argument("--bin", type=Path, default=Path("bin"), help="folder of the corpus")
+    parser.add_argument("--epochs", type=int, default=10, help="epochs of the trained network")
+    parser.add_argument("--updates", type=int, default=300, help="updates of each method")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument(
         "--calibration-batches", type=int, default=8, help="batches for importance, layer order and repair"

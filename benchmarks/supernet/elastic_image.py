@@ -31,7 +31,7 @@ class Job(ConvertedRuns):
     updates: int
     """Numbers of updates of supernets."""
 
-    def trained(self) -> Path:
+    def trained_checkpoint(self) -> Path:
         path = self.work / "trained.pt"
         self.run(
             "trained", "python", "-m", "benchmarks.parts.plain_vit", "--data", TRAIN, "--val-data", TEST, "--epochs",
@@ -39,21 +39,23 @@ class Job(ConvertedRuns):
         )  # fmt: skip
         return path
 
-    def converted(self, variant: Variant) -> Path:
+    def converted_supernet(self, variant: Variant) -> Path:
         return self.convert(variant, "--data", TRAIN)
 
     def train_supernet(self, name: str, variant: Variant, updates: int, seed: int) -> Path:
-        teacher = ("--teacher", self.trained()) if variant.teacher else ()
+        teacher = ("--teacher", self.trained_checkpoint()) if variant.teacher else ()
         self.run(
             name, "python", "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000, "--output", self.work / name,
-            "--init", self.converted(variant), "--sampling", "sandwich", "--updates", updates, "--warmup-updates",
-            max(1, updates // 10), "--batch-size", 64, "--lr", 3e-4, "--seed", seed, *teacher,
+            "--init", self.converted_supernet(variant), "--sampling", "sandwich", "--updates", updates,
+            "--warmup-updates", max(1, updates // 10), "--batch-size", 64, "--lr", 3e-4, "--seed", seed, *teacher,
         )  # fmt: skip
         return self.work / name / "last.pt"
 
-    def half(self) -> Path:
+    def search_half_latency(self) -> Path:
         """Search; return the file of the best network within half of the latency."""
-        model = self.latency_model(self.converted(FULL).with_suffix(".yml"), 100, "--workload", "activation=gelu")
+        model = self.latency_model(
+            self.converted_supernet(FULL).with_suffix(".yml"), 100, "--workload", "activation=gelu"
+        )
         folder = self.work / "search"
         self.run(
             "search", "nas-ext", "search", "--checkpoint", self.supernet(FULL, self.updates, 1), "--latency-model",
@@ -66,14 +68,18 @@ class Job(ConvertedRuns):
 
 
 def report(job: Job, steps: list[int], seeds: int) -> dict[str, Any]:
-    space = load_space(job.converted(FULL).with_suffix(".yml"))
-    subnets = {"largest": space.largest(), HALF: Architecture.load(job.half()), "smallest": space.smallest()}
+    space = load_space(job.converted_supernet(FULL).with_suffix(".yml"))
+    subnets = {
+        "largest": space.largest(),
+        HALF: Architecture.load(job.search_half_latency()),
+        "smallest": space.smallest(),
+    }
     images = export_images(TEST, "test", job.work / "images")
     runs = [(variant, job.updates, seed) for seed in range(1, seeds + 1) for variant in VARIANTS]
     runs += [(variant, updates, 1) for variant in VARIANTS for updates in steps if updates != job.updates]
     options = {"data": str(images), "valid_subset": "test"}
     rows = [row for run in runs for row in job.rows(*run, subnets, "top1", **options)]
-    trained = read_json(job.trained().with_suffix(".json"))
+    trained = read_json(job.trained_checkpoint().with_suffix(".json"))
     return {"epochs": job.epochs, "updates": job.updates, "trained": trained[-1], "rows": rows,
             "machine": describe_machine("cpu", job.threads)}  # fmt: skip
 
@@ -81,9 +87,9 @@ def report(job: Job, steps: list[int], seeds: int) -> dict[str, Any]:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/elastic_image"))
-    parser.add_argument("--epochs", type=int, default=12, help="of the trained network")
-    parser.add_argument("--updates", type=int, default=600, help="of supernets, for all seeds")
-    parser.add_argument("--steps", type=int, nargs="*", default=[0, 200], help="other numbers of updates, for seed 1")
+    parser.add_argument("--epochs", type=int, default=12, help="epochs of the trained network")
+    parser.add_argument("--updates", type=int, default=600, help="updates of supernets, for all seeds")
+    parser.add_argument("--steps", type=int, nargs="*", default=[0, 200], help="further numbers of updates, for seed 1")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -36,30 +36,30 @@ class Job(ConvertedRuns, TranslationRuns):
             "--disable-validation", *arguments,
         )  # fmt: skip
 
-    def trained(self) -> Path:
+    def trained_checkpoint(self) -> Path:
         return self.train(
             "trained", self.trained_updates, 1e-3, "--task", "masked_lm", "--arch", "roberta_base", "--criterion",
             "masked_lm", "--encoder-layers", LAYERS, "--encoder-embed-dim", WIDTH, "--encoder-ffn-embed-dim", 4 * WIDTH,
             "--encoder-attention-heads", HEADS, "--seed", 1,
         )  # fmt: skip
 
-    def converted(self, variant: Variant) -> Path:
+    def converted_supernet(self, variant: Variant) -> Path:
         return self.convert(variant, "--data", self.bin)
 
     def train_supernet(self, name: str, variant: Variant, updates: int, seed: int) -> Path:
         criterion: tuple[object, ...] = ("--criterion", "masked_lm")
         if variant.teacher:
-            criterion = ("--criterion", "distilled_masked_lm", "--teacher", self.trained())
-        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted(variant))
+            criterion = ("--criterion", "distilled_masked_lm", "--teacher", self.trained_checkpoint())
+        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted_supernet(variant))
         if not variant.converted:
-            initialization = ("--search-space", self.converted(FULL).with_suffix(".yml"))
+            initialization = ("--search-space", self.converted_supernet(FULL).with_suffix(".yml"))
         return self.train(
             name, updates, 5e-4 if variant.converted else 1e-3, "--task", "supernet_masked_lm", "--arch", "mos_roberta",
             "--mos", "none", "--sampling", "sandwich", *criterion, *initialization, "--seed", seed,
         )  # fmt: skip
 
     def subnets(self) -> dict[str, Architecture]:
-        space = load_space(self.converted(FULL).with_suffix(".yml"))
+        space = load_space(self.converted_supernet(FULL).with_suffix(".yml"))
         largest, smallest = space.largest(), space.smallest()
         layers = smallest.number("layers")
         genes = {name: value[:layers] if isinstance(value, tuple) else value for name, value in largest.items()}
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("bin", type=Path, nargs="?")
     parser.add_argument("--work", type=Path, default=Path("runs/elastic_masked_lm"))
     parser.add_argument("--trained-updates", type=int, default=1500)
-    parser.add_argument("--updates", type=int, default=200, help="of each supernet")
+    parser.add_argument("--updates", type=int, default=200, help="updates of each supernet")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -38,7 +38,7 @@ class Job(ConvertedRuns, TranslationRuns):
     lr: float
     """Highest learning rate of supernets."""
 
-    def trained(self) -> Path:
+    def trained_checkpoint(self) -> Path:
         last = self.translation(
             "trained-1", "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
             "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 3, "--decoder-layers",
@@ -48,15 +48,15 @@ class Job(ConvertedRuns, TranslationRuns):
         )  # fmt: skip
         return last.with_name("checkpoint_best.pt")
 
-    def converted(self, variant: Variant) -> Path:
+    def converted_supernet(self, variant: Variant) -> Path:
         return self.convert(variant, "--data", self.bin, "--space", self.space_file())
 
     def train_supernet(self, name: str, variant: Variant, updates: int, seed: int) -> Path:
         criterion: tuple[object, ...] = ("--criterion", "fused_label_smoothed_cross_entropy")
         if variant.teacher:
-            criterion = self.distilled()
-        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted(variant), "--lr", self.lr,
-                                              "--dropout", 0)  # fmt: skip
+            criterion = self.distillation_options()
+        initialization: tuple[object, ...] = ("--finetune-from-model", self.converted_supernet(variant),
+                                              "--lr", self.lr, "--dropout", 0)  # fmt: skip
         if not variant.converted:
             initialization = ("--search-space", self.space_file(), "--lr", 3e-3, "--dropout", 0.1)
         return self.translation(
@@ -68,18 +68,18 @@ class Job(ConvertedRuns, TranslationRuns):
         """Train an extracted network with the trained one as teacher."""
         return self.translation(
             name, "--user-dir", USER_DIR, "--arch", "hat_transformer", "--finetune-from-model", subnet,
-            *self.distilled(), "--lr", self.lr, "--dropout", 0, *schedule(updates), "--seed", seed,
+            *self.distillation_options(), "--lr", self.lr, "--dropout", 0, *schedule(updates), "--seed", seed,
         )  # fmt: skip
 
-    def distilled(self) -> tuple[object, ...]:
-        return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(),
+    def distillation_options(self) -> tuple[object, ...]:
+        return ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained_checkpoint(),
                 "--distill-weight", 0.7)  # fmt: skip
 
     def space_file(self) -> Path:
         """Write the search space around the trained network, without choice of channels."""
         path = self.work / "space.yml"
         self.run(
-            "space", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out",
+            "space", "nas-ext", "elastic", "--checkpoint", self.trained_checkpoint(), "--data", self.bin, "--out",
             self.work / "space.pt", "--space-out", path, "--space", "auto:layers,ffn_dim,self_heads,cross_heads",
         )  # fmt: skip
         return path
@@ -146,13 +146,15 @@ def subnet_row(
     return figures
 
 
-def standalone_row(job: Job, updates: int, more: int, seed: int, subnet: str, entry: dict[str, Any]) -> dict[str, Any]:
+def standalone_row(
+    job: Job, updates: int, standalone_updates: int, seed: int, subnet: str, entry: dict[str, Any]
+) -> dict[str, Any]:
     """Return BLEU of a network that was extracted from an early supernet and trained alone."""
-    early = f"{slug(FULL.name)}-{updates}-{seed}-{slug(subnet)}"
-    static = job.subnet(early, job.supernet(FULL, updates, seed), entry["file"])
-    name = f"alone-{updates}-{more}-{seed}-{slug(subnet)}"
-    bleu = job.bleu(name, job.train_standalone(static, name, more, seed))
-    figures = {"updates": updates, "alone": more, "seed": seed, "subnet": subnet, "bleu": bleu}
+    early_name = f"{slug(FULL.name)}-{updates}-{seed}-{slug(subnet)}"
+    static = job.subnet(early_name, job.supernet(FULL, updates, seed), entry["file"])
+    name = f"alone-{updates}-{standalone_updates}-{seed}-{slug(subnet)}"
+    bleu = job.bleu(name, job.train_standalone(static, name, standalone_updates, seed))
+    figures = {"updates": updates, "alone": standalone_updates, "seed": seed, "subnet": subnet, "bleu": bleu}
     print(json.dumps(figures), flush=True)
     return figures
 
@@ -167,11 +169,11 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         is_ablation = variant.converted and (variant.teacher or variant.importance != "none")
         return other_seeds if is_ablation else range(1, 2)
 
-    trained = {"bleu": job.bleu("trained-1", job.trained())}
+    trained = {"bleu": job.bleu("trained-1", job.trained_checkpoint())}
     subnets = front(job, args.early, args.sentences)
-    half = f"{SHARES[0]:.0%} of its latency"
-    main_subnets = ["largest", "smallest", half]
-    standalone_rows = [standalone_row(job, args.early, updates - args.early, 1, half, subnets[half])]
+    half_latency = f"{SHARES[0]:.0%} of its latency"
+    main_subnets = ["largest", "smallest", half_latency]
+    standalone_rows = [standalone_row(job, args.early, updates - args.early, 1, half_latency, subnets[half_latency])]
     standalone_rows += [standalone_row(job, 0, updates, seed, SHALLOW, subnets[SHALLOW]) for seed in other_seeds]
     runs = [(FULL, updates, 1, name) for name in subnets if name not in main_subnets]
     runs += [
@@ -198,13 +200,15 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path, nargs="?")
     parser.add_argument("--work", type=Path, default=Path("runs/elastic_translation"))
-    steps = "other updates of the recommended supernet and of the one from random weights, for seed 1"
+    steps = "further numbers of updates of the recommended and the randomly initialised supernet, for seed 1"
     parser.add_argument("--steps", type=int, nargs="*", default=[0, 100, 300, 700], help=steps)
-    parser.add_argument("--other-steps", type=int, nargs="*", default=[0, 100], help="the same of the other supernets")
-    parser.add_argument("--updates", type=int, default=300, help="of supernets, for all seeds")
-    parser.add_argument("--early", type=int, default=100, help="updates of the supernet that is searched")
-    parser.add_argument("--seeds", type=int, default=3, help="of the recommended supernet")
-    parser.add_argument("--other-seeds", type=int, default=2, help="of the supernets it is compared with")
+    parser.add_argument(
+        "--other-steps", type=int, nargs="*", default=[0, 100], help="further numbers of updates of the other supernets"
+    )
+    parser.add_argument("--updates", type=int, default=300, help="updates of supernets, for all seeds")
+    parser.add_argument("--early", type=int, default=100, help="updates of the searched supernet")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the recommended supernet")
+    parser.add_argument("--other-seeds", type=int, default=2, help="seeds of the ablations")
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)

@@ -101,7 +101,7 @@ def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -
 
 
 def measure(mode: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of a row, or a note why there are none."""
+    """Return the figures of a row, or a note if the precision is not supported or memory is insufficient."""
     device = usable_device(options.device)
     try:
         check_precision(precision, device)
@@ -131,12 +131,12 @@ def measure(mode: str, name: str, precision: str, options: argparse.Namespace) -
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--model", default="mformer_cifar10_supernet", help="a supernet of timm_ext")
+    parser.add_argument("--model", default="mformer_cifar10_supernet", help="name of a supernet of timm_ext")
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--small", action="store_true", help="a small space and few images, for a test")
-    parser.add_argument("--out", type=Path, help="default: in results/cuda; none on the CPU")
+    parser.add_argument("--small", action="store_true", help="small search space and few images, for tests")
+    parser.add_argument("--out", type=Path, help="default: in results/cuda on CUDA, none on the CPU")
     options = parser.parse_args(argv)
     if options.small:
         options.model, options.batch_size, options.repeats = "mformer_cifar10_small_supernet", 2, 1

@@ -60,8 +60,8 @@ def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
     seeds = sorted(networks.splits)
     seed, repetition = seeds[task.draw % len(seeds)], task.draw // len(seeds)
     published_training_set = networks.splits[seed]
-    chosen = np.random.default_rng([repetition, 7]).permutation(published_training_set)[: task.trained]
-    return np.sort(chosen), np.setdiff1d(indices, published_training_set)
+    training = np.random.default_rng([repetition, 7]).permutation(published_training_set)[: task.trained]
+    return np.sort(training), np.setdiff1d(indices, published_training_set)
 
 
 def run(task: Task) -> dict[str, Any]:
@@ -130,10 +130,10 @@ _MEANS = ("tau", "error", "within_1", "within_2")
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=DRAWS, help="own draws of each number of networks")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="random draws per number of networks")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    parser.add_argument("--work", type=Path, default=Path("runs") / "real_bleu.jsonl", help="results as they come")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--work", type=Path, default=Path("runs") / "real_bleu.jsonl", help="file of single results")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     if reason := published.absent(TABLE):

@@ -35,12 +35,14 @@ WHAT = (
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", nargs="+", choices=SIZES, help="default: small wmt; on a device wmt")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--repeats", type=int, help="timed updates; default: 30, on a device 12")
-    parser.add_argument("--sentences", type=int, help="of a batch; default: about 3,400 tokens (small), 330 (wmt), on a"
-                        " device 4,096 (wmt)")  # fmt: skip
-    parser.add_argument("--device", help="cuda, cuda:1 or cpu: the network without fairseq")
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS, help="on a device")
+    parser.add_argument("--sentences", type=int, help="sentences per batch; default: about 3,400 tokens (small), 330"
+                        " (wmt), 4,096 on a device (wmt)")  # fmt: skip
+    parser.add_argument("--device", help="cuda, cuda:1 or cpu: measure without fairseq")
+    parser.add_argument(
+        "--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS, help="precisions, with --device"
+    )
     parser.add_argument("--out", type=Path, help="default: in results, on CUDA in"
                         " results/cuda, none with --device cpu")  # fmt: skip
     options = parser.parse_args(argv)

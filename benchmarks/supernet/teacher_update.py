@@ -149,9 +149,9 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="small", help="default: small")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--repeats", type=int, default=30, help="updates of each that are timed")
-    parser.add_argument("--sentences", type=int, help="of a batch; default: as the size has them, about 3,400 tokens")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+    parser.add_argument("--repeats", type=int, default=30, help="timed updates of each row")
+    parser.add_argument("--sentences", type=int, help="sentences per batch; default: about 3,400 tokens")
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)

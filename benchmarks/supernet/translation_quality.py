@@ -125,11 +125,11 @@ def main(argv: list[str] | None = None) -> None:
         return
     job = Job(args.work, args.threads, args.bin, args.space, args.updates, args.further, args.sentences)
     content = report(job, args.kinds, args.parts)
-    before = read_json(args.out) if args.out.exists() else {}
+    previous = read_json(args.out) if args.out.exists() else {}
     content["rows"] = merge_rows(args.out, content["rows"], ("experts", "subnet"))
     if "latency-collect" not in content["commands"]:
-        content |= {key: before[key] for key in ("machine", "note") if key in before}  # of the measured latencies
-    content["commands"] = before.get("commands", {}) | content["commands"]
+        content |= {key: previous[key] for key in ("machine", "note") if key in previous}  # of the measured latencies
+    content["commands"] = previous.get("commands", {}) | content["commands"]
     write_result(args.out, content, command(__file__, argv), adds=True)
     print(json.dumps(content["rows"], indent=1))
 

@@ -48,20 +48,20 @@ class Stages:
     def run(self, name: str, title: str, done: bool, *commands: list[object], updates: int = 0) -> None:
         """Run the commands of a stage, unless it is ``done``; exit if a command fails."""
         print(title, flush=True)
-        begun = time.monotonic()
+        start = time.monotonic()
         for program, *options in () if done else commands:
             self._run([str(Path(sys.executable).parent / str(program)), *map(str, options)], name, updates)
-        print(f"    {'done before' if done else duration(time.monotonic() - begun)}", flush=True)
+        print(f"    {'done before' if done else duration(time.monotonic() - start)}", flush=True)
 
     def _run(self, command: list[str], name: str, updates: int) -> None:
-        path, work = self.folder / f"{name}.log", SlowWork("    updates", updates)
+        path, progress = self.folder / f"{name}.log", SlowWork("    updates", updates)
         with open(path, "a", encoding="utf-8") as log:
             print(f"$ {shlex.join(command)}", file=log, flush=True)
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             for line in process.stdout or ():
                 log.write(line)
                 if done := re.search(r'"num_updates": "(\d+)"', line):
-                    work.advance(int(done[1]))
+                    progress.advance(int(done[1]))
                 elif re.search(r"about .* (left|more)", line):
                     print(f"    {line.strip()}", flush=True)
         if process.wait():

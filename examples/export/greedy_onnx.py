@@ -31,7 +31,7 @@ class Translator:
         self.outputs = [value.name for value in self.decoder.get_outputs()]
         self.eos, self.pad, self.unk = (self.model["tokens"][name] for name in ("eos", "pad", "unk"))
         self.source, self.target = (self._words(folder, side) for side in ("source", "target"))
-        self.numbers = {word: number for number, word in enumerate(self.source)}
+        self.indices = {word: index for index, word in enumerate(self.source)}
 
     def _words(self, folder, side):
         lines = (folder / self.model["dictionaries"][side]).read_text(encoding="utf-8").split("\n")
@@ -40,10 +40,10 @@ class Translator:
 
     def encode(self, sentences):
         """Encode sentences, given as lists of token indices; return the inputs of the decoder."""
-        longest = max(len(sentence) for sentence in sentences)
-        if longest > self.model["limits"]["source"]:
-            raise ValueError(f"a sentence has {longest} tokens; expected at most {self.model['limits']['source']}")
-        tokens = np.full((len(sentences), longest), self.pad, np.int64)
+        max_length = max(len(sentence) for sentence in sentences)
+        if max_length > self.model["limits"]["source"]:
+            raise ValueError(f"a sentence has {max_length} tokens; expected at most {self.model['limits']['source']}")
+        tokens = np.full((len(sentences), max_length), self.pad, np.int64)
         for row, sentence in zip(tokens, sentences, strict=True):
             row[: len(sentence)] = sentence
         return dict(zip(self.model["memory"], self.encoder.run(None, {"tokens": tokens}), strict=True))
@@ -64,12 +64,12 @@ class Translator:
             scores[:, self.eos] = -np.inf  # no empty translations
         return scores, {cache["input"]: out[cache["output"]] for cache in self.model["caches"]}
 
-    def greedy(self, sentences, longest=200):
+    def greedy(self, sentences, max_length=200):
         """Return translations by greedy decoding, as lists of token indices."""
         memory, caches = self.encode(sentences), self.start(len(sentences))
         tokens = np.full(len(sentences), self.eos, np.int64)
         unfinished, outputs = list(range(len(sentences))), [[] for _ in sentences]
-        for position in range(min(longest, self.model["limits"]["target"])):
+        for position in range(min(max_length, self.model["limits"]["target"])):
             scores, caches = self.step(tokens, position, memory, caches)
             tokens = scores.argmax(1)
             for number, token in zip(unfinished, tokens, strict=True):
@@ -83,12 +83,12 @@ class Translator:
                 tokens = tokens[active]
         return [[token for token in tokens if token != self.eos] for tokens in outputs]
 
-    def beam(self, sentence, width=4, longest=200, power=1.0):
+    def beam(self, sentence, width=4, max_length=200, power=1.0):
         """Return the translation by beam search with the highest log-probability / length ** ``power``."""
         memory, caches = _rows(self.encode([sentence]), [0] * width), self.start(width)
         tokens, sums = np.full(width, self.eos, np.int64), np.array([0.0] + [-np.inf] * (width - 1))
-        paths, done = [[] for _ in range(width)], []
-        for position in range(min(longest, self.model["limits"]["target"])):
+        paths, finished = [[] for _ in range(width)], []
+        for position in range(min(max_length, self.model["limits"]["target"])):
             scores, caches = self.step(tokens, position, memory, caches)
             totals = (sums[:, None] + scores).ravel()
             best = np.argsort(-totals, kind="stable")[: 2 * width]
@@ -98,8 +98,8 @@ class Translator:
                 if token != self.eos:
                     beams.append((row, token, totals[flat]))
                 elif rank < width:
-                    done.append((totals[flat] / (position + 1) ** power, paths[row]))
-            if len(done) >= width:
+                    finished.append((totals[flat] / (position + 1) ** power, paths[row]))
+            if len(finished) >= width:
                 break
             beams = beams[:width]
             paths = [[*paths[row], token] for row, token, _ in beams]
@@ -108,10 +108,10 @@ class Translator:
                 np.array([total for _, _, total in beams]),
             )
             caches = _rows(caches, [row for row, _, _ in beams])
-        return max(done, default=(0.0, paths[0]), key=lambda item: item[0])[1]
+        return max(finished, default=(0.0, paths[0]), key=lambda item: item[0])[1]
 
-    def numbers_of(self, line):
-        return [*(self.numbers.get(word, self.unk) for word in line.split()), self.eos]
+    def indices_of(self, line):
+        return [*(self.indices.get(word, self.unk) for word in line.split()), self.eos]
 
     def text_of(self, tokens):
         return " ".join(self.target[token] or "<unk>" for token in tokens)
@@ -129,7 +129,7 @@ def main():
     arguments = parser.parse_args()
     translator = Translator(arguments.folder, arguments.threads)
     for line in sys.stdin:
-        sentence = translator.numbers_of(line)
+        sentence = translator.indices_of(line)
         if arguments.beam > 1:
             translation = translator.beam(sentence, arguments.beam)
         else:

@@ -26,7 +26,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", help="name of an experiment, or a YAML file; default: list the experiments")
     parser.add_argument("values", nargs="*", metavar="VARIABLE=VALUE", help="variables, such as DATA=wmt14_bin OUT=run")
-    parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--show", action="store_true", help="print the YAML file of the experiment")
     parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run only this step; repeatable")
     parser.add_argument("--dry-run", action="store_true", help="print the commands instead of running them")
@@ -38,7 +37,7 @@ def run(
     settings: Mapping[str, str],
     names: Sequence[str],
     extra: Sequence[str] = (),
-    dry: bool = False,
+    dry_run: bool = False,
 ) -> None:
     """Run steps of an experiment.
 
@@ -46,7 +45,7 @@ def run(
         settings: variable -> value.
         names: steps to run; default: all that are not optional.
         extra: further options of the command of a single step.
-        dry: print the commands instead of running them.
+        dry_run: print the commands instead of running them.
     """
     for name in names:
         if name not in experiment.steps:
@@ -56,42 +55,42 @@ def run(
     steps = [experiment.steps[name] for name in names] or [
         step for step in experiment.steps.values() if not step.optional
     ]
-    if not dry:  # before hours are spent, not after
-        foreseen = {name: "" for name, v in experiment.variables.items() if v.finalist_of and not names}
+    if not dry_run:  # report wrong settings before the first step runs
+        placeholders = {name: "" for name, v in experiment.variables.items() if v.finalist_of and not names}
         values = experiment.values(settings)
         for step in steps:
-            command = experiment.command(step, {**foreseen, **values})
+            command = experiment.command(step, {**placeholders, **values})
             if command == experiment.command(step, values, partly=True):
-                Stamps(experiment, values).done(step, command)
+                Stamps(experiment, values).finished_note(step, command)
     for number, step in enumerate(steps, start=1):
         values = experiment.values(settings)
-        command = experiment.command(step, values, partly=dry)
+        command = experiment.command(step, values, partly=dry_run)
         title = f"[{number}/{len(steps)}] {step.name}: {step.about}"
-        if dry:
-            print(f"# {title}\n{_shown([*command, *extra])}\n")
+        if dry_run:
+            print(f"# {title}\n{_format_command([*command, *extra])}\n")
             continue
         stamps = Stamps(experiment, values)
-        how = stamps.done(step, command)
-        if how is not None and not names:
-            print(f"{title}: done before{how and ' ' + how}", flush=True)
+        note = stamps.finished_note(step, command)
+        if note is not None and not names:
+            print(f"{title}: done before{note and ' ' + note}", flush=True)
             continue
-        print(f"{title}\n{_shown([*command, *extra])}", flush=True)
+        print(f"{title}\n{_format_command([*command, *extra])}", flush=True)
         _execute(step, [*command, *extra], stamps.makes(step))
         stamps.write(step, command, extra)
 
 
-def _execute(step: Step, command: Sequence[str], makes: Path) -> None:
-    done = subprocess.run([executable(command[0]), *command[1:]], check=False)
-    if done.returncode:
+def _execute(step: Step, command: Sequence[str], output: Path) -> None:
+    process = subprocess.run([executable(command[0]), *command[1:]], check=False)
+    if process.returncode:
         raise NasExtError(
-            f"step {step.name}: {command[0]} failed with exit code {done.returncode}; see its output, then run the same"
-            " command again to resume"
+            f"step {step.name}: {command[0]} failed with exit code {process.returncode}; see its output, then run the"
+            " same command again to resume"
         )
-    if not makes.exists():
-        raise NasExtError(f"step {step.name} ended without writing {makes}; see its output")
+    if not output.exists():
+        raise NasExtError(f"step {step.name} ended without writing {output}; see its output")
 
 
-def _shown(command: Sequence[str]) -> str:
+def _format_command(command: Sequence[str]) -> str:
     """Format a command for a shell, on several lines."""
     lines, line = [], ""
     for word in command:
@@ -104,7 +103,7 @@ def _shown(command: Sequence[str]) -> str:
     return " \\\n".join([*lines, line])
 
 
-def _listed() -> str:
+def _format_list() -> str:
     rows = [(name, read_experiment(name)) for name in list_experiments()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(
@@ -120,8 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words, extra = words[: words.index("--")], words[words.index("--") + 1 :]
     options = _parser().parse_intermixed_args(words)
     try:
-        if options.name is None or options.list:
-            print(_listed())
+        if options.name is None:
+            print(_format_list())
             return 0
         experiment = read_experiment(options.name)
         if options.show:

@@ -66,10 +66,10 @@ class Experiment:
                 raise unknown_choice(f"variable of experiment {self.name}", name, self.variables)
         defaults = {name: str(v.default) for name, v in self.variables.items() if v.default is not None}
         texts = {**BUILT_IN, **defaults, **settings}
-        values = {name: _filled(value, texts) for name, value in texts.items()}
+        values = {name: _fill(value, texts) for name, value in texts.items()}
         for name, variable in self.variables.items():
             if name not in values and variable.finalist_of:
-                finalist, _ = best_finalist(Path(_filled(variable.finalist_of, values)))
+                finalist, _ = best_finalist(Path(_fill(variable.finalist_of, values)))
                 if finalist:
                     values[name] = finalist
         return values
@@ -85,15 +85,15 @@ class Experiment:
             for name in _VARIABLE.findall(word):
                 if name not in values and not partly:
                     raise self._missing(name, step, values)
-            words.append(_filled(word, values))
+            words.append(_fill(word, values))
         return words
 
     def _missing(self, name: str, step: Step, values: Mapping[str, str]) -> ConfigError:
         variable = self.variables[name]
-        if variable.finalist_of and (why := best_finalist(Path(_filled(variable.finalist_of, values)))[1]):
-            return ConfigError(f"step {step.name} of {self.name} needs {name}=FILE: {why}")
-        before = f" (after step search, or {name}=FILE)" if variable.finalist_of else ""
-        return ConfigError(f"step {step.name} of {self.name} needs {name}=...{before}: {variable.help}")
+        if variable.finalist_of and (reason := best_finalist(Path(_fill(variable.finalist_of, values)))[1]):
+            return ConfigError(f"step {step.name} of {self.name} needs {name}=FILE: {reason}")
+        hint = f" (after step search, or {name}=FILE)" if variable.finalist_of else ""
+        return ConfigError(f"step {step.name} of {self.name} needs {name}=...{hint}: {variable.help}")
 
 
 def list_experiments() -> list[str]:
@@ -129,7 +129,7 @@ def _step(name: str, about: str, run: str | list[str], makes: str, optional: boo
     return Step(name, about, tuple(word for line in lines for word in shlex.split(line)), makes, optional)
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill(text: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: values.get(match[1], f"${match[1]}"), text)
 
 
@@ -141,15 +141,15 @@ def best_finalist(folder: Path) -> tuple[str, str]:
     if not (folder / "finalists.json").is_file():
         return "", ""
     finalists = read_json(folder / "finalists.json")["finalists"]
-    within = [finalist for finalist in finalists if finalist["best_of"]]
-    if not within and (above := [finalist for finalist in finalists if finalist["over_limit"]]):
-        fastest = min(above, key=lambda finalist: float(finalist["measured"]["latency_ms"]))
+    in_limit = [finalist for finalist in finalists if finalist["best_of"]]
+    if not in_limit and (over_limit := [finalist for finalist in finalists if finalist["over_limit"]]):
+        fastest = min(over_limit, key=lambda finalist: float(finalist["measured"]["latency_ms"]))
         missed = f"{float(fastest['measured']['latency_ms']):.4g} ms ({folder / fastest['file']})"
         return "", (
             f"all finalists of {folder} were measured above the limit, the fastest with {missed}; give this file, or"
             " search with a larger limit"
         )
-    best = min(within or finalists, key=lambda finalist: float(finalist["metrics"]["loss"]))
+    best = min(in_limit or finalists, key=lambda finalist: float(finalist["metrics"]["loss"]))
     return str(folder / best["file"]), ""
 
 

@@ -28,7 +28,7 @@ class Stamps:
     def makes(self, step: Step) -> Path:
         return Path(self._experiment.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
 
-    def done(self, step: Step, command: Sequence[str]) -> str | None:
+    def finished_note(self, step: Step, command: Sequence[str]) -> str | None:
         """Return None if a step must be run, and otherwise a note on the extra options with which it was run.
 
         Raises:
@@ -38,25 +38,26 @@ class Stamps:
         stamp = self._read(step)
         if stamp is None or not self.makes(step).exists():
             return None
-        before, now = list(stamp["command"]), self._portable(command)
-        if before != now:
+        previous_command, current_command = list(stamp["command"]), self._make_portable(command)
+        if previous_command != current_command:
             output = self.makes(step)
             if output.is_relative_to(self._out):
                 output = self._out / output.relative_to(self._out).parts[0]
             raise ConfigError(
-                f"step {step.name} was run with other settings ({_difference(before, now)}), whose files it would"
-                f" reuse; give another OUT=, or remove {output}"
+                f"step {step.name} was run with other settings"
+                f" ({_describe_difference(previous_command, current_command)}), whose files it would reuse; give"
+                f" another OUT=, or remove {output}"
             )
         for earlier in self._experiment.steps.values():
             if earlier.name == step.name:
                 break
-            previous = None if earlier.optional else self._read(earlier)
-            if previous is not None and previous["ended"] > stamp["ended"]:
+            earlier_stamp = None if earlier.optional else self._read(earlier)
+            if earlier_stamp is not None and earlier_stamp["ended"] > stamp["ended"]:
                 return None
         return f"with {shlex.join(stamp['extra'])}" if stamp["extra"] else ""
 
     def write(self, step: Step, command: Sequence[str], extra: Sequence[str]) -> None:
-        content = {"command": self._portable(command), "extra": list(extra), "ended": time.time()}
+        content = {"command": self._make_portable(command), "extra": list(extra), "ended": time.time()}
         write_json(self._path(step), content)
 
     def _path(self, step: Step) -> Path:
@@ -66,7 +67,7 @@ class Stamps:
         path = self._path(step)
         return read_json(path) if path.exists() else None
 
-    def _portable(self, command: Sequence[str]) -> list[str]:
+    def _make_portable(self, command: Sequence[str]) -> list[str]:
         folders = [(name, self._values[name].rstrip("/")) for name in _FOLDERS]
         portable = []
         for word in command:
@@ -78,13 +79,13 @@ class Stamps:
         return portable
 
 
-def _difference(before: Sequence[str], now: Sequence[str]) -> str:
+def _describe_difference(previous: Sequence[str], current: Sequence[str]) -> str:
     """Describe the difference between two commands."""
     changes = []
-    for kind, i, i_end, j, j_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, previous, current, autojunk=False).get_opcodes():
         if kind != "equal":
-            value = not any(word.startswith("--") for word in (*before[i:i_end][:1], *now[j:j_end][:1]))
-            back = int(value and i > 0 and j > 0 and before[i - 1].startswith("-"))
-            old, new = shlex.join(before[i - back : i_end]), shlex.join(now[j - back : j_end])
+            value = not any(word.startswith("--") for word in (*previous[i:i_end][:1], *current[j:j_end][:1]))
+            context = int(value and i > 0 and j > 0 and previous[i - 1].startswith("-"))
+            old, new = shlex.join(previous[i - context : i_end]), shlex.join(current[j - context : j_end])
             changes.append(f"{old or 'nothing'}; now {new or 'nothing'}")
     return "; ".join(changes)

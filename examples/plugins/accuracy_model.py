@@ -54,6 +54,6 @@ class RidgePredictor(AccuracyModel):
 
 def _columns(graphs: Graphs, kinds: int) -> np.ndarray:
     """Return counts of operations per graph, unknown operations last, and the number of edges."""
-    place = np.repeat(np.arange(len(graphs)), graphs.sizes) * kinds + np.minimum(graphs.ops, kinds - 1)
-    counts = np.bincount(place, minlength=len(graphs) * kinds).reshape(-1, kinds)
+    index = np.repeat(np.arange(len(graphs)), graphs.sizes) * kinds + np.minimum(graphs.ops, kinds - 1)
+    counts = np.bincount(index, minlength=len(graphs) * kinds).reshape(-1, kinds)
     return np.column_stack([counts, graphs.edge_counts]).astype(np.float64)

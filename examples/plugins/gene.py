@@ -29,12 +29,12 @@ class FewBitsNet(TranslationNet):
         subnet = super().select(architecture)
         layers = []
         for layer, bits in zip(subnet.encoder_layers, architecture.numbers(GENE), strict=True):
-            fc1, fc2 = (linear._replace(weight=rounded(linear.weight, bits)) for linear in layer.ffn[:2])
+            fc1, fc2 = (linear._replace(weight=quantize(linear.weight, bits)) for linear in layer.ffn[:2])
             layers.append(layer._replace(ffn=layer.ffn._replace(fc1=fc1, fc2=fc2)))
         return subnet._replace(encoder_layers=tuple(layers))
 
 
-def rounded(weight: Tensor, bits: int) -> Tensor:
+def quantize(weight: Tensor, bits: int) -> Tensor:
     """Round weights to ``2**bits - 1`` values around 0, with a straight-through gradient."""
     with torch.no_grad():
         step = weight.abs().max().clamp(min=1e-9) / (2 ** (bits - 1) - 1)

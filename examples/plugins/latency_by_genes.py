@@ -30,10 +30,10 @@ class LogLinearModel(GeneLatencyModel):
     config_class = LogLinearConfig
 
     def learn(self, inputs: np.ndarray, latency_ms: np.ndarray) -> np.ndarray:
-        columns, left_out = self._columns(inputs), np.arange(len(inputs)) % 5 == 0
-        twin = self._weights_of(columns[~left_out], latency_ms[~left_out])
+        columns, held_out = self._columns(inputs), np.arange(len(inputs)) % 5 == 0
+        held_out_weights = self._weights_of(columns[~held_out], latency_ms[~held_out])
         self._weights = self._weights_of(columns, latency_ms)
-        return latency_ms[left_out] / np.exp(columns[left_out] @ twin)
+        return latency_ms[held_out] / np.exp(columns[held_out] @ held_out_weights)
 
     def estimate(self, inputs: np.ndarray) -> np.ndarray:
         return np.exp(self._columns(inputs) @ self._weights)

@@ -9,7 +9,7 @@ from nas_core.adapters import Adapter
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
 
-class Mixed(nn.Module):
+class MixerBlock(nn.Module):
     """Residual MLP along the channels, or along the patches, of ``(batch, patches, channels)``."""
 
     def __init__(self, channels: int, size: int, hidden: int, patches: bool) -> None:
@@ -28,7 +28,7 @@ class Mixer(nn.Module):
         self.stem = nn.Conv2d(3, channels, patch, patch)
         count = (resolution // patch) ** 2
         sizes = [(count, 2 * count, True), (channels, 4 * channels, False)] * layers
-        self.layers = nn.Sequential(*(Mixed(channels, *size) for size in sizes))
+        self.layers = nn.Sequential(*(MixerBlock(channels, *size) for size in sizes))
         self.head = nn.Linear(channels, 1000)
 
     def forward(self, images: Tensor) -> Tensor:

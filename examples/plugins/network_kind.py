@@ -23,7 +23,7 @@ class LanguageModel(nn.Module):
     def __init__(self, widths: tuple[int, ...], vocab: int) -> None:
         super().__init__()
         self.words, self.output = nn.Embedding(vocab, widths[0]), nn.Linear(widths[-1], vocab)
-        self.rnn = nn.ModuleList(nn.RNN(before, after) for before, after in pairwise((widths[0], *widths)))
+        self.rnn = nn.ModuleList(nn.RNN(in_size, out_size) for in_size, out_size in pairwise((widths[0], *widths)))
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.words(tokens)  # (T, B, C)
@@ -38,7 +38,7 @@ class LanguageModels(OnePassKind):
 
     def params_m(self, architecture: Architecture) -> float:
         widths = architecture.numbers("rnn.width")
-        return sum((before + after + 2) * after for before, after in pairwise((widths[0], *widths))) / 1e6
+        return sum((in_size + out_size + 2) * out_size for in_size, out_size in pairwise((widths[0], *widths))) / 1e6
 
     def flops_g(self, architecture: Architecture) -> float:
         return 2 * Sentence().words * self.params_m(architecture) / 1e3

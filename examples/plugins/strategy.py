@@ -44,11 +44,11 @@ class HillClimbing(Strategy):
         if self.generation > self.config.steps:
             return None
         best, evaluated = self.best(), set(self._members)
-        if best is None:  # at first, or where all have failed
+        if best is None:  # no successful evaluation yet
             return self.proposals.initial(self.rng, self.config.neighbours, evaluated)
         best_row = self.space.rows([best[0]])
 
-        def near(count: int) -> Any:
+        def mutate_best(count: int) -> Any:
             return self.space.mutate_rows(np.repeat(best_row, count, axis=0), self.config.mutation_prob, self.rng)
 
-        return self.proposals.take(near, self.config.neighbours, evaluated)
+        return self.proposals.take(mutate_best, self.config.neighbours, evaluated)

@@ -57,7 +57,7 @@ def make_predictor(
     """Return an unfitted predictor.
 
     Args:
-        kinds: number of operations, and largest number of nodes.
+        graph_limits: number of operations, and largest number of nodes.
         device: device of NN-Former.
         changes: changed settings of the recipe or of the GCN.
     """

@@ -1,4 +1,4 @@
-"""Metrics of a predictor: gain of a search, interval coverage, and predictions of each part of a weighted mean."""
+"""Metrics of a predictor: gain of a search, interval coverage, and predictions of the components of a mixture."""
 
 from __future__ import annotations
 

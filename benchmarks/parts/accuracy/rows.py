@@ -34,7 +34,7 @@ def has_current_settings(row: Record) -> bool:
 def summary(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return means over draws for each benchmark, size and method.
 
-    Records with outdated settings are left out. Of records evaluated on different numbers of networks, those with the
+    Records with outdated settings are excluded. Of records evaluated on different numbers of networks, those with the
     most remain.
     """
     groups: dict[tuple[str, int, str], list[Record]] = {}

@@ -48,7 +48,7 @@ def split(
     """Return the training and evaluation networks of a draw.
 
     Args:
-        judged: number of evaluation networks; None for all.
+        eval_count: number of evaluation networks; None for all.
         validate: evaluate on observed accuracies outside the training set.
         test_labels: train on true accuracies, as an upper bound.
 

@@ -81,16 +81,16 @@ def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
 
 def calibration(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
     """Return a calibration of some supernets' BLEU, or one of its linear models."""
-    places = [SUPERNETS.index(name) for name in supernets]
+    columns = [SUPERNETS.index(name) for name in supernets]
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
-        inherited, networks = task.inherited[:, places], task.architectures
-        calibration = Calibration(task.space, "test_bleu", inherited_metric="bleu").fit(
-            [networks[place] for place in trained], inherited[trained], task.bleu[trained]
+        inherited, networks = task.inherited[:, columns], task.architectures
+        model = Calibration(task.space, "test_bleu", inherited_metric="bleu").fit(
+            [networks[index] for index in trained], inherited[trained], task.bleu[trained]
         )
         if part is not None:
-            return calibration.predict_components(networks, inherited)[part], None
-        return calibration.predict_with_std(networks, inherited)
+            return model.predict_components(networks, inherited)[part], None
+        return model.predict_with_std(networks, inherited)
 
     return method
 

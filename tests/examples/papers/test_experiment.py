@@ -74,9 +74,9 @@ def main(*arguments: Any) -> int:
 def test_the_experiments_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     expected = ["mos_wmt14_en_de", "hat_iwslt14_de_en", "mformer_wmt14_en_de", "mformer_cifar10", "nn_former"]
     assert sorted([*expected, "ranknas_wmt14_en_de"]) == NAMES
-    assert main() == main("--list") == 0
+    assert main() == 0
     listed = capsys.readouterr().out
-    assert all(listed.count(f"\n{name} ") == 2 or listed.startswith(name) for name in NAMES)
+    assert all(f"\n{name} " in listed or listed.startswith(name) for name in NAMES)
     assert main("mos_wmt14_en_de", "--show") == 0
     assert capsys.readouterr().out == (FOLDER / "mos_wmt14_en_de.yml").read_text()
     assert get_space(FOLDER / "spaces" / "ranknas_wmt14_en_de.yml").cardinality() > 1e19
