@@ -207,7 +207,7 @@ class Page:
         return plots
 
     def fill_figures(self, content: str) -> str:
-        """Return a page with all marks ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->`` filled in."""
+        """Return a page with all markers ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->`` filled in."""
 
         def figure(match: re.Match[str]) -> str:
             value = field(self.results.get(match[2], {}), match[3])

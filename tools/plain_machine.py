@@ -23,7 +23,7 @@ OPTIONAL_MODULES: Mapping[str, str] = {
 
 
 def missing_modules() -> dict[str, str]:
-    """Return the missing modules of :data:`ADDS` and their use."""
+    """Return the missing modules of :data:`OPTIONAL_MODULES` and their use."""
     return {name: use for name, use in OPTIONAL_MODULES.items() if importlib.util.find_spec(name) is None}
 
 

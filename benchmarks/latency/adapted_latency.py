@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.parts.accuracy.metrics import interval_coverage
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
@@ -87,9 +88,9 @@ def estimates(model: GraphLatencyModel, raw: Estimate, data: NetworkLatencies, r
 
 def error_metrics(estimate: Estimate, measured: Array) -> dict[str, float]:
     predicted, deviation = estimate
-    errors = np.abs(predicted - measured)
-    coverage = {f"within_{factor}_percent": 100 * float((errors <= factor * deviation).mean()) for factor in (1, 2)}
-    return {"median_error_percent": 100 * float(np.median(errors / measured)), **coverage}
+    coverage = interval_coverage(predicted, deviation, measured)
+    percent = {f"{name}_percent": 100 * share for name, share in coverage.items()}
+    return {"median_error_percent": 100 * float(np.median(np.abs(predicted - measured) / measured)), **percent}
 
 
 def rows_of(model: GraphLatencyModel, data: NetworkLatencies, draws: int) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 Run: ``python -m benchmarks cell_latency``. The additive model is compared with ridge regressions on
 ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All are fitted to the same random networks and
-tested on up to 2,000 others. Constants of the additive model were chosen on :data:`CHOSEN_ON`; other devices have
+tested on up to 2,000 others. Constants of the additive model were chosen on :data:`TUNING_DEVICES`; other devices have
 separate rows. Intervals are twice the standard error over random draws.
 """
 
@@ -49,9 +49,7 @@ def errors(name: str, size: int, draws: int) -> dict[str, dict[str, list[float]]
 
 
 def rows_of(name: str, size: int, draws: int) -> list[dict[str, Any]]:
-    """Return a row per group of devices and method, with the number of devices on which the additive model is
-    significantly worse.
-    """
+    """Return a row per group of devices and method, with the devices on which the additive model is worse."""
     errors_by_method = errors(name, size, draws)
     devices = latency_table(name).devices
     groups = {

@@ -31,7 +31,6 @@ NASBENCH101_VALID = DATA / "nasbench101_val.npz"
 NASBENCH201 = DATA / "nasbench201.npz"
 NASBENCH201_LATENCY = DATA / "latency_nasbench201.npz"
 ZERO_COST = DATA / "zero_cost.json.gz"
-CIFAR10 = DATA / "cifar10_jpeg_train.npz"
 FBNET_LATENCY = DATA / "latency_fbnet.npz"
 DEVICE_TABLES = {"nasbench201": NASBENCH201_LATENCY, "fbnet": FBNET_LATENCY}
 HAT_SPACES = {

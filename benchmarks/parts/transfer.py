@@ -125,12 +125,12 @@ def transfer(case: Case) -> Array:
 
 
 def transfer_predicted(case: Case) -> Array:
-    """Predict as :func:`transferred`, with the sources predicted from a few networks."""
+    """Predict as :func:`transfer`, with the sources predicted from a few networks."""
     return _fit_relative(_with_sources(case, predicted_sources(case.table, case.draw)[:, case.sources]), case)
 
 
 def transfer_logs(case: Case) -> Array:
-    """Predict as :func:`transferred`, in logarithms."""
+    """Predict as :func:`transfer`, in logarithms."""
     candidates = _with_sources(case, np.log(case.table.latency_ms[:, case.sources]))
     log_ms = np.log(case.latency_ms[case.train])
     return np.exp(_best_fit(candidates, log_ms, np.ones(case.size), case))
@@ -138,7 +138,7 @@ def transfer_logs(case: Case) -> Array:
 
 @functools.cache
 def predicted_sources(table: LatencyTable, draw: int) -> Array:
-    """Predict milliseconds ``(G, D)`` on every device from :data:`OWN` networks each (at most half of all)."""
+    """Predict milliseconds ``(G, D)`` on every device from :data:`SOURCE_SIZE` networks each (at most half of all)."""
     features, size = operation_features(table.ops), min(SOURCE_SIZE, len(table.ops) // 2)
     columns = []
     for index, source_ms in enumerate(table.latency_ms.T):

@@ -31,7 +31,7 @@ def statistics(case: Case) -> Array:
 
 
 def network(case: Case) -> Array:
-    """Predict by a small NN-Former from scratch, trained twice as long as :func:`tuned`."""
+    """Predict by a small NN-Former from scratch, trained twice as long as :func:`finetuned`."""
     return _train_and_predict(_new_model(case.table, case.draw), case, 2 * finetuning_epochs(case.size), LR)
 
 

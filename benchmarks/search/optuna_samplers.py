@@ -21,6 +21,7 @@ import optuna
 
 from benchmarks.parts.cells import Table, nasbench101_table, nasbench201_table
 from benchmarks.parts.record import command, write_result
+from benchmarks.parts.timing import quartiles
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from optuna_ext import HATEvolutionSampler, RankNASSampler, suggest_architecture
@@ -53,7 +54,7 @@ SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
 
 
 class Trajectory(NamedTuple):
-    """Course of one study."""
+    """Best accuracy by query, and cost of one study."""
 
     accuracy: list[float]
     """Test accuracy (at most 1) of the best cell after each query."""
@@ -97,10 +98,7 @@ def summary(trajectories: list[Trajectory]) -> dict[str, Any]:
     after, trials = {}, [trajectory.trials for trajectory in trajectories]
     for queries in AFTER:
         reached = [trajectory.accuracy[queries - 1] for trajectory in trajectories]
-        after[str(queries)] = {
-            name: round(float(value), 4)
-            for name, value in zip(("q25", "median", "q75"), np.quantile(reached, (0.25, 0.5, 0.75)), strict=True)
-        }
+        after[str(queries)] = quartiles(np.array(reached), 4)
     return {
         "median": median, "q25": low, "q75": high, "accuracy_after": after,
         "trials": float(np.mean(trials)),

@@ -129,7 +129,7 @@ class BayesianOptimization:
         return int(np.argmin(self._bound(np.array(self.values)[:, 0])))
 
     def _bound(self, values: Array) -> Array:
-        """Return the lower confidence bounds of the open cells, in standard deviations of the values."""
+        """Return the lower confidence bounds of the remaining cells, in standard deviations of the values."""
         points, values = self.genes[self.proposed], (values - values.mean()) / (values.std() + 1e-9)
         fits = []
         for length, noise in itertools.product((1, 2, 4), (0.01, 0.1)):

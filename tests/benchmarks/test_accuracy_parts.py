@@ -1,4 +1,4 @@
-"""Parts of the table of accuracy predictors: features, splits, what is looked at, rows."""
+"""Benchmark of accuracy predictors: features, splits, metrics and rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_features_of_a_graph_by_hand() -> None:
     assert into == pytest.approx([1 / 5, 2 / 5, 3 / 5]) and out_of == pytest.approx([1 / 5, 2 / 5, 3 / 5])
 
 
-def test_features_do_not_depend_on_who_stands_beside_a_graph() -> None:
+def test_features_do_not_depend_on_the_other_graphs_of_a_batch() -> None:
     features = Graf(CELLS, 7)
     full = features(CELLS)
     assert full.shape == (90, 7 + 6 * 15)
@@ -66,12 +66,12 @@ def test_predictors_from_graf_learn(method: str, monkeypatch: pytest.MonkeyPatch
     assert kendall_tau(predicted, GOOD[60:]) > 0.6
 
 
-def test_ridge_finds_what_adds_up() -> None:
+def test_ridge_fits_additive_targets() -> None:
     ridge = Ridge(KINDS, 5).fit(CHAINS[:60], VALUES[:60])
     assert kendall_tau(ridge.predict(CHAINS[60:]), VALUES[60:]) > 0.97
 
 
-def test_all_networks_judge_or_those_that_were_not_learned() -> None:
+def test_split_evaluates_all_or_held_out_networks() -> None:
     full = split(benchmark(evaluates_all=True), 30, 0, None, False)
     assert len(full.eval_graphs) == 120 and full.held_out is not None and len(full.held_out.graphs) == 70
     some, other = (split(benchmark(evaluates_all=True), 30, draw, 7, False) for draw in (0, 1))
@@ -80,14 +80,14 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
     assert np.array_equal(rest.targets, full.targets) and len(rest.eval_graphs) == 70
     assert rest.held_out is not None and np.allclose(rest.held_out.observed, rest.eval_accuracies + 0.01)
     bound = split(benchmark(evaluates_all=True), 30, 0, None, False, test_labels=True)
-    assert np.allclose(bound.targets, full.targets - 0.01), "labels that judge, of the same networks"
+    assert np.allclose(bound.targets, full.targets - 0.01), "test labels of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
     assert np.allclose(checked.eval_accuracies, rest.eval_accuracies + 0.01)
     with pytest.raises(ValueError, match="number of training networks is 99; expected 2 to 98"):
         split(benchmark(), 99, 0, None, False)
 
 
-def test_a_division_keeps_cells_that_are_used_for_nothing() -> None:
+def test_holdout_does_not_use_its_unused_cells() -> None:
     divided = benchmark(holdout=Holdout(cells=80, half=40, unused=5))
     first, more = (split(divided, size, 0, None, False) for size in (4, 40))
     assert len(first.eval_graphs) == 35 and np.array_equal(first.eval_accuracies, more.eval_accuracies)
@@ -96,22 +96,22 @@ def test_a_division_keeps_cells_that_are_used_for_nothing() -> None:
     assert np.array_equal(first.targets, more.targets[:4])
 
 
-def test_what_a_search_gets() -> None:
+def test_search_gain() -> None:
     true = np.arange(200.0)
     assert search_gain(true, true) == {"best_of_50": 1, "tau_top_tenth": 1.0}
     assert search_gain(-true, true)["best_of_50"] == 151 and search_gain(-true, true)["tau_top_tenth"] == -1.0
     assert search_gain(true, true, higher_is_better=False) == {"best_of_50": 1, "tau_top_tenth": 1.0}
     late = true.copy()
-    late[-3:] = -1  # nobody trains the three best
+    late[-3:] = -1  # the three best are not selected
     assert search_gain(late, true)["best_of_50"] == 4
 
 
-def test_shares_within_a_spread() -> None:
+def test_interval_coverage() -> None:
     values = np.array([0.0, 0.5, 1.5, 3.0])
     assert interval_coverage(np.zeros(4), np.ones(4), values) == {"within_1": 0.5, "within_2": 0.75}
 
 
-def test_parts_are_read_from_the_fit_of_a_mixture() -> None:
+def test_components_of_a_mixture() -> None:
     small: Any = {"processes": 1, "trees": 1, "epochs": 1, "members": 2, "depth": 1, "dim": 16}
     mixture = NNFormerPredictor("best", unseen="ignore", **small).fit(CELLS[:40], GOOD[:40])
     parts = predict_components(mixture, CELLS[40:])
@@ -128,7 +128,7 @@ def record(**changes: Any) -> dict[str, Any]:
     return {**settings, **results, **changes}
 
 
-def test_rows_are_means_and_the_median_place() -> None:
+def test_rows_have_means_and_the_median_rank() -> None:
     parts = [{"whole": 0.5, "trees": 0.4}, {"whole": 0.7, "trees": 0.6}]
     records = [
         record(within_1=0.6 + 0.2 * i, parts=parts[i], draw=i, tau=0.5 + i / 5, best_of_50=1 + i) for i in (0, 1)
@@ -141,7 +141,7 @@ def test_rows_are_means_and_the_median_place() -> None:
     assert "best_of_50" not in row and "tau_as_told" not in row and row["tau_top_tenth"] == 0.2
 
 
-def test_the_command_from_tables_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictor_quality_writes_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BENCHMARKS, "fbnet_pixel3", benchmark(higher_is_better=False))
     out, work = tmp_path / "o.json", tmp_path / "w.jsonl"
     sizes = ["--benchmark", "fbnet_pixel3", "--sizes", "40", "--draws", "0", "1", "--jobs", "0"]

@@ -1,4 +1,4 @@
-"""Latency on another machine: draws of networks, methods and their rows."""
+"""Benchmark adapted_latency: draws of networks, methods and rows."""
 
 from __future__ import annotations
 

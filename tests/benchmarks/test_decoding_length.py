@@ -1,4 +1,4 @@
-"""The benchmark of decoding by position, at positions that take moments."""
+"""Benchmark decoding_length, at short positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.attention import decoding_length
 from nas_core.files.reading import read_json
 
 
-def test_it_tells_times_and_what_attention_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_has_times_and_state_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding_length, "POSITIONS", (16, 64))
     decoding_length.main(["--out", str(tmp_path / "a.json"), "--width", "32", "--vocab", "20", "--repeats", "2"])
     content = read_json(tmp_path / "a.json")

@@ -1,4 +1,4 @@
-"""Transfer to a held-out device: available values, results, and gain."""
+"""Benchmark device_transfer: visible data, results and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEVICES = ("chip_1", "chip_32", "board", "phone", "server")
 
 
 def toy_table(networks: int = 160, layers: int = 8, kinds: int = 4) -> LatencyTable:
-    """Devices that are mixtures of three price lists, measured with an error of 1 %."""
+    """Return devices whose latencies mix three tables of costs, with 1 % noise."""
     stream = np.random.default_rng(0)
     ops = stream.integers(kinds, size=(networks, layers))
     prices = stream.gamma(1.0, 1.0, (3, layers, kinds))
@@ -34,7 +34,7 @@ def toy_table(networks: int = 160, layers: int = 8, kinds: int = 4) -> LatencyTa
 
 @pytest.fixture
 def empty_cache() -> Iterator[None]:
-    """No table that was read under another path."""
+    """Clear the cache of tables before and after a test."""
     latency_table.cache_clear()
     yield
     latency_table.cache_clear()
@@ -44,7 +44,7 @@ def error(method: str, size: int) -> float:
     return device_transfer.evaluate(toy_table(), device_transfer.Task("toy", "phone", size, 0, method))["mape"]
 
 
-def test_left_out_errors_are_those_of_fits_without_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leave_one_out_errors_equal_those_of_separate_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_transfer, "PENALTIES", [0.01])
     stream = np.random.default_rng(1)
     x, y, weights = stream.normal(size=(9, 4)), stream.normal(size=9), stream.uniform(0.5, 2, 9)
@@ -58,11 +58,11 @@ def test_left_out_errors_are_those_of_fits_without_the_row(monkeypatch: pytest.M
     assert ridge(x, y, weights, x)[0] == pytest.approx(np.mean(squares))
 
 
-def test_a_chip_tells_nothing_about_itself() -> None:
+def test_the_same_chip_is_not_a_source() -> None:
     assert [Case(toy_table(), name, 10, 0).sources for name in ("chip_1", "phone")] == [[2, 3, 4], [0, 1, 2, 4]]
 
 
-def test_other_devices_help_where_few_networks_are_known() -> None:
+def test_other_devices_reduce_the_error_with_few_networks() -> None:
     scratch, transfer, own, logs = (error(method, 15) for method in device_transfer.LINEAR)
     assert max(transfer, own, logs) < scratch / 2
     assert transfer < 2
@@ -70,7 +70,7 @@ def test_other_devices_help_where_few_networks_are_known() -> None:
 
 
 @pytest.mark.parametrize("method", [*device_transfer.METHODS])
-def test_what_is_asked_for_is_not_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_do_not_use_test_latencies(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_transfer_networks, "PRETRAIN_EPOCHS", 1)
     monkeypatch.setattr(_transfer_networks, "finetuning_epochs", lambda size: 1)
     case = Case(toy_table(60), "chip_1", 20, 0)
@@ -83,7 +83,7 @@ def test_what_is_asked_for_is_not_seen(method: str, monkeypatch: pytest.MonkeyPa
     assert np.array_equal(device_transfer.METHODS[method](other), predicted)
 
 
-def test_summaries_are_means_of_devices() -> None:
+def test_summary_averages_devices() -> None:
     def record(device: str, draw: int, mape: float, **more: Any) -> dict[str, Any]:
         key = device_transfer.Task("fbnet", device, 20, draw, "linear").key
         return key | {"mape": mape, "within_10": 50.0, "tau": 0.5, "cpu_s": 1.0} | more
@@ -97,7 +97,7 @@ def test_summaries_are_means_of_devices() -> None:
 
 
 @pytest.mark.usefixtures("empty_cache")
-def test_runs_go_on_where_they_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = toy_table()
     file = tmp_path / "t.npz"
     latency = np.concatenate([table.latency_ms, np.full((160, 1), 9.0)], 1)

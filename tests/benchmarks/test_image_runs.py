@@ -1,4 +1,4 @@
-"""Images of a file as a split of a folder."""
+"""Export of images from a file to a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.parts.runs import export_images
 
 
-def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> None:
+def test_export_writes_one_folder_per_class(tmp_path: Path) -> None:
     pictures, labels = [b"first", b"second one", b"3"], [1, 0, 1]
     offsets = np.cumsum([0, *map(len, pictures)])
     data = np.frombuffer(b"".join(pictures), np.uint8)
@@ -20,4 +20,4 @@ def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> Non
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jpg")}
     assert files == {"test/bee/0.jpg": b"first", "test/ant/1.jpg": b"second one", "test/bee/2.jpg": b"3"}
     (tmp_path / "images.npz").unlink()
-    assert export_images(tmp_path / "images.npz", "test", folder) == folder, "what is there is not made again"
+    assert export_images(tmp_path / "images.npz", "test", folder) == folder, "an existing split is not written again"

@@ -1,4 +1,4 @@
-"""The benchmark of clocks on the CPU."""
+"""Benchmark latency_clock on the CPU."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def test_a_row_for_each_space(tmp_path: Path) -> None:
     assert content["machine"]["device_name"] and content["measured"]["command"].startswith("python -m benchmarks")
 
 
-def test_a_precision_that_is_not_there_is_a_row_that_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsupported_precision_is_a_row_with_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--device", "cpu", "--precisions", "tf32", "--spaces", "hat_small"])
     assert "precision tf32" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Rows of linear attention's speed: each kept at once, measured once, and only in precisions of the device."""
+"""Rows of linear attention's speed in the precisions of a device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run(out: Path, *options: str) -> None:
     linear_attention.main(["--device", "cpu", "--repeats", "1", "--threads", "1", "--out", str(out), *options])
 
 
-def test_precisions_that_the_device_has_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unsupported_precisions_are_rejected_or_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="tf32 needs an NVIDIA GPU"):
         run(tmp_path / "rows.json", "--precision", "tf32")
     rows = linear_rows.measure("cpu", (), [16], 1, 1, tmp_path / "rows.json", "a run")

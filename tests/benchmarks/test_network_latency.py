@@ -1,4 +1,4 @@
-"""Tables of network latency: cells that are kept, shared and merged."""
+"""Benchmark network_latency: stored fits, merged tables and interval coverage."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureF
     assert "One family left out, Acc(10 %)" in out
 
 
-def test_share_within_the_spread(data: Path) -> None:
+def test_interval_coverage(data: Path) -> None:
     networks = toy_networks(60)
     measured = dict(zip(networks.names.tolist(), networks.latency_ms.tolist(), strict=True))
-    off = {"in-domain": [0.9, 0.96, 0.98, 1.0, 1.0, 1.0, 1.02, 1.04, 1.1], "conv": [1.1, 1.2, 1.3, 1.0]}
+    ratios_by_split = {"in-domain": [0.9, 0.96, 0.98, 1.0, 1.0, 1.0, 1.02, 1.04, 1.1], "conv": [1.1, 1.2, 1.3, 1.0]}
     records: list[dict[str, Any]] = []
-    for split, ratios in off.items():
+    for split, ratios in ratios_by_split.items():
         names = networks.names[: len(ratios)].tolist()
         predicted = [measured[name] / ratio for name, ratio in zip(names, ratios, strict=True)]
         records.append({"split": split, "names": names, "predicted_ms": predicted})
@@ -57,4 +57,4 @@ def test_share_within_the_spread(data: Path) -> None:
     assert interval_coverage(records, networks)["conv"] == 50.0
     assert interval_coverage(records[1:], networks) == {}
     shares = bench(data, "--models", "ensemble", "--set", "epochs=1", "--families", "conv")
-    assert shares["within_spread_percent"]["ensemble"] == {}, "without in-domain cells none is known"
+    assert shares["within_spread_percent"]["ensemble"] == {}, "coverage needs in-domain fits"

@@ -1,4 +1,4 @@
-"""Benchmarks of predictors as they run on a GPU: stopped and continued."""
+"""Benchmarks of predictors with a time limit, as on a GPU."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TASK = Task("nasbench201", 12, 0, "paper", CHANGES, False)
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def synthetic(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = random_graphs((7,) * 12)
     targets = np.linspace(0.1, 0.9, 12)
     monkeypatch.setattr(predictor_quality, "split_of", lambda task: Split(graphs, targets, graphs, targets))
     monkeypatch.setattr(checkpoint, "EVERY_S", 0.0)
 
 
-@pytest.mark.usefixtures("made_up")
-def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("synthetic")
+def test_an_interrupted_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = run(TASK, tmp_path / "whole")
     steps: list[int] = []
 

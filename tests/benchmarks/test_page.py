@@ -1,4 +1,4 @@
-"""The page of results is made of the JSON files and their declarations, and figures on pages follow the results."""
+"""The page of results and figures on other pages, from JSON files and declarations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ROWS = [{"seed": seed, "kind": kind, "size": size, "loss": seed + size}
         for seed in (1, 2) for kind in ("a", "b") for size in (20, 100)]  # fmt: skip
 
 
-def test_pages_and_plots_are_what_the_command_makes_now() -> None:
+def test_pages_and_plots_are_up_to_date() -> None:
     assert main(["--check", "--root", str(ROOT)]) == 0, "run python -m benchmarks.page"
 
 
-def test_a_table_filters_spreads_and_averages_rows() -> None:
+def test_table_filters_pivots_and_averages_rows() -> None:
     declared = {"rows": ["rows", r"\d+"], "by": {"kind": "kind"}, "across": "size", "value": "loss", "digits": 2}
     table = Table({**declared, "where": {"kind": "a"}, "names": {"a": "first"}}, {"toy": {"rows": ROWS}})
     assert table.header == ["kind", "20", "100"] and table.rows == [["first", 21.5, 101.5]]

@@ -1,4 +1,4 @@
-"""Rows of the table of accuracy predictors: whose each of them is, and on how many cells it was judged."""
+"""Benchmark predictor_quality: methods, and the number of evaluation cells in rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
         assert (adapted.train, adapted.members) == (best.adapt(424).train, best.members)
 
 
-def test_rows_say_on_how_many_cells_they_were_judged() -> None:
+def test_rows_have_the_number_of_evaluation_cells() -> None:
     records: list[dict[str, Any]] = []
     for judged in (None, 40):
         key = Task("nasbench101", 100, 0, ALONE, (), False, judged).key

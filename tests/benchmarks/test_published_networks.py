@@ -1,4 +1,4 @@
-"""Published networks: what is measured, what is predicted, and which are unlike the training's."""
+"""Benchmark published_networks: measured and predicted latencies, and networks outside the training range."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m.safetensors"
 
 
-def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_have_measured_and_predicted_latencies(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = model.with_name("r.json")
     options = ["--model", str(model), "--networks", "mobilenetv3_small_050", "--visits", "2", "--batches", "1", "2"]
     assert published_networks.main([*options, "--out", str(out)]) == 0

@@ -1,4 +1,4 @@
-"""Results say when and by which command they were measured."""
+"""Results have the date and the command of their measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.files.reading import read_json
 TODAY = datetime.date.today().isoformat()
 
 
-def test_a_command_is_what_is_typed_without_folders_of_one_machine() -> None:
+def test_command_has_no_folders() -> None:
     text = command(
         "/somewhere/benchmarks/onnx/onnx_export.py", ["a=/data/run 1/subnet.pt", "--data", "../bin", "--n", "3"]
     )
@@ -29,7 +29,7 @@ def test_a_result_begins_with_its_date_and_command(tmp_path: Path) -> None:
     assert read_json(file) == {"measured": {"date": TODAY, "command": "second"}, "rows": [2]}
 
 
-def test_a_run_that_adds_rows_keeps_the_commands_of_the_others_once(tmp_path: Path) -> None:
+def test_added_rows_keep_earlier_commands_once(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     for run in ("first", "second", "second", "first", "third"):
         write_result(file, {**(read_json(file) if file.exists() else {}), "rows": []}, run, adds=True)

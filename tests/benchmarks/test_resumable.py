@@ -1,4 +1,4 @@
-"""Results of benchmarks: which are computed, which are kept."""
+"""Stored results of benchmarks: computed, reused and merged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(task: Task) -> dict[str, Any]:
     return {**task.key, "tau": 0.5}
 
 
-def test_results_of_other_settings_are_computed_anew(tmp_path: Path) -> None:
+def test_results_with_other_settings_are_recomputed(tmp_path: Path) -> None:
     work = tmp_path / "w.jsonl"
     for record in ({"draw": 0}, {"draw": 1, "settings": "a"}, {"draw": 2, "settings": "b"}):
         append_jsonl(work, {**record, "tau": 0.1})
@@ -33,7 +33,7 @@ def test_results_of_other_settings_are_computed_anew(tmp_path: Path) -> None:
     assert results(tasks, run, work, 1) == result
 
 
-def test_rows_of_a_result_are_kept(tmp_path: Path) -> None:
+def test_merge_keeps_other_rows(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     new = [{"size": 100, "method": "best", "tau": 2}]
     assert merge_rows(path, new, ("size", "method")) == new

@@ -9,7 +9,7 @@ from nas_core.search import RankNAS
 from tests.contracts.strategy import SPACE, limit
 
 
-def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
+def test_rows_have_evaluations_to_the_loss_of_evolution() -> None:
     trajectories = {EVOLUTION: [[5.0] * 99 + [4.0] * 201] * 2, "ranknas": [[5.0] * 49 + [4.003] * 51, [4.0] * 100]}
     rows = summary(trajectories, {"ranknas": [["a"], ["b"]]})
     evolution, ranknas = rows
@@ -20,7 +20,7 @@ def test_rows_say_when_each_search_was_as_good_as_evolution() -> None:
     assert ranknas["mean_loss_after"]["100"] == 4.0015 and "200" not in ranknas["mean_loss_after"]
 
 
-def test_ranknas_is_compared_by_what_it_prunes_by() -> None:
+def test_ranknas_variants_differ_in_kept_genes() -> None:
     strategies = {name: make(SPACE, [limit(3000.0)], 0) for name, make in STRATEGIES.items()}
     ranked = {name: strategy for name, strategy in strategies.items() if isinstance(strategy, RankNAS)}
     assert [strategy.config.keep_genes for strategy in ranked.values()] == [5, 0, 0]

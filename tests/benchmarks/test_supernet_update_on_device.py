@@ -6,7 +6,7 @@ from nas_core.files.reading import read_json
 TINY = ["--size", "tiny", "--repeats", "2", "--precision", "fp32", "tf32"]
 
 
-def test_each_way_of_training_is_a_row(device, tmp_path):
+def test_one_row_per_training(device, tmp_path):
     out = tmp_path / "supernet_update.json"
     main(["--device", device, *TINY, "--out", str(out)])
     result = read_json(out)

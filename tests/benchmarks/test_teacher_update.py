@@ -1,4 +1,4 @@
-"""The cost of a teacher is measured for each way of sampling, and says whether its aims are reached."""
+"""Benchmark teacher_update: cost of a teacher by sampling, and its aim."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from benchmarks.supernet.teacher_update import main
 from nas_core.files.reading import read_json
 
 
-def test_each_teacher_takes_its_turn(tmp_path):
+def test_one_row_per_teacher(tmp_path):
     main(["--size", "tiny", "--repeats", "2", "--out", str(tmp_path / "teacher_update.json")])
     result = read_json(tmp_path / "teacher_update.json")
     expected = {"sandwich": {"teacher", "largest"}, "spos": {"teacher"}}

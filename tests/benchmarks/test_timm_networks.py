@@ -1,4 +1,4 @@
-"""Networks of published latencies: folds, the quadratic fit, what is kept, and its section of the page."""
+"""Benchmark timm_networks: folds, the quadratic fit and merged results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.latency.by_graph.toy import toy_networks
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data set whose graphs are made up."""
+    """Return a folder of networks with synthetic graphs."""
     data = toy_networks(60)
     networks = NetworkSet.create(tmp_path / "i7", {"source": "timm"}, {"device_name": "i7"}, {"torch": 1.0})
     static = data.graphs.static
@@ -65,7 +65,8 @@ def test_a_module_is_in_one_fold() -> None:
     modules = ["resnet"] * 7 + ["vit"] * 4 + ["swin"] * 3 + ["levit"]
     folds = module_folds(modules, 3)
     assert all(
-        len({fold for fold, one in zip(folds.tolist(), modules, strict=True) if one == name}) == 1 for name in modules
+        len({fold for fold, module in zip(folds.tolist(), modules, strict=True) if module == name}) == 1
+        for name in modules
     )
     assert sorted(np.bincount(folds).tolist()) == [4, 4, 7]
     assert np.bincount(network_folds(10, 3)).tolist() == [4, 3, 3]

@@ -1,4 +1,4 @@
-"""The benchmark of real BLEU: its splits, its methods on made-up networks, and means of what was measured."""
+"""Benchmark real_bleu: splits, methods on synthetic networks, and means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ needs_table = pytest.mark.skipif(published.absent(TABLE) is not None, reason=str
 
 
 @pytest.fixture(scope="module")
-def made_up() -> TranslationTask:
+def synthetic() -> TranslationTask:
     space = get_space("hat_wmt14_en_de")
     rng = np.random.default_rng(0)
     networks = space.architectures(space.sample_rows(rng, 30))
@@ -29,33 +29,39 @@ def made_up() -> TranslationTask:
     return TranslationTask(space, networks, bleu, bleu, inherited, inherited, params, splits)
 
 
-def test_who_judges_is_never_trained(made_up: TranslationTask) -> None:
-    for protocol, trained, judges in ((PUBLISHED, 10, 20), (PUBLISHED, 5, 20), (DRAWN, 15, 15), (DRAWN, 5, 25)):
-        chosen = [split(made_up, Task("wmt14ende", "hat", trained, protocol, draw)) for draw in range(4)]
-        for training, judging in chosen:
-            assert len(training) == trained and len(judging) == judges and not set(training) & set(judging)
-    (first, judging), (repeated, same) = (split(made_up, Task("", "hat", 5, PUBLISHED, draw)) for draw in (0, 3))
-    assert np.array_equal(judging, same) and not np.array_equal(first, repeated)
+def test_held_out_networks_are_not_trained(synthetic: TranslationTask) -> None:
+    for protocol, train_count, held_out_count in (
+        (PUBLISHED, 10, 20),
+        (PUBLISHED, 5, 20),
+        (DRAWN, 15, 15),
+        (DRAWN, 5, 25),
+    ):
+        for draw in range(4):
+            training, held_out = split(synthetic, Task("wmt14ende", "hat", train_count, protocol, draw))
+            assert len(training) == train_count and len(held_out) == held_out_count
+            assert not set(training) & set(held_out)
+    (first, held_out), (repeated, same) = (split(synthetic, Task("", "hat", 5, PUBLISHED, draw)) for draw in (0, 3))
+    assert np.array_equal(held_out, same) and not np.array_equal(first, repeated)
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(SLOW)))
-def test_methods_estimate(method: str, made_up: TranslationTask) -> None:
-    trained, judges = split(made_up, Task("", method, 10, PUBLISHED, 0))
-    estimates, std = METHODS[method](made_up, trained)
-    off = np.abs(estimates[judges] - made_up.bleu[judges]).mean()
-    assert estimates.shape == (30,) and off < 0.7 * np.abs(made_up.bleu[judges] - made_up.bleu[trained].mean()).mean()
+def test_methods_estimate(method: str, synthetic: TranslationTask) -> None:
+    trained, held_out = split(synthetic, Task("", method, 10, PUBLISHED, 0))
+    estimates, std = METHODS[method](synthetic, trained)
+    error, bleu = np.abs(estimates[held_out] - synthetic.bleu[held_out]).mean(), synthetic.bleu[held_out]
+    assert estimates.shape == (30,) and error < 0.7 * np.abs(bleu - synthetic.bleu[trained].mean()).mean()
     assert (std is not None) == method.startswith("calibration")
     if method in UNTRAINED_METHODS:
-        assert METHODS[method](made_up, trained[:0])[0].shape == (30,)
+        assert METHODS[method](synthetic, trained[:0])[0].shape == (30,)
 
 
-def test_the_plain_ridge_is_the_one_of_the_formula(made_up: TranslationTask) -> None:
+def test_plain_ridge_fits_a_linear_function(synthetic: TranslationTask) -> None:
     columns = np.random.default_rng(1).standard_normal((30, 3))
     result = plain_ridge(columns, columns @ [1.0, 2.0, 3.0], np.arange(25))
     assert np.corrcoef(result[25:], (columns @ [1.0, 2.0, 3.0])[25:])[0, 1] > 0.99
 
 
-def test_means_are_of_draws_then_of_tasks() -> None:
+def test_summary_averages_draws_then_tasks() -> None:
     records: list[dict[str, Any]] = [
         {**Task(task, "calibration", 10, DRAWN, draw).key, "tau": tau, "error": 0.1, "judged": 20}
         for task, taus in (("a", (0.6, 0.8)), ("b", (0.9, 0.9)))
