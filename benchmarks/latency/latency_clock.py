@@ -18,7 +18,7 @@ import torch
 from scipy.stats import kendalltau
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.resumable import measure_rows
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes.collect import planned_architectures, reference_architecture
@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> None:
     settings = {"architectures": options.architectures, "repeats": options.repeats, "machine": machine}
     cases = list(itertools.product(options.spaces, options.precisions, CLOCKS if cuda else CLOCKS[:1]))
     keys = [dict(zip(("space", "precision", "clock"), case, strict=True)) for case in cases]
-    rows = measured_rows(out, keys, settings, lambda index: measure_clock(*cases[index], options))
+    rows = measure_rows(out, keys, settings, lambda index: measure_clock(*cases[index], options))
     if out is not None:
         write_result(out, {**settings, "rows": rows}, command(__file__, argv))
 

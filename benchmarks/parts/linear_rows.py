@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.parts.record import write_result
-from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.resumable import measure_rows
 from benchmarks.parts.timing import time_ms
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
@@ -43,7 +43,7 @@ def measure(
     settings = {"device_name": machine["device_name"], "torch": machine["torch"], "repeats": repeats}
     cases = list(itertools.product(lengths, _supported_precisions(precisions, device), PASSES))
     keys = [dict(zip(("positions", "precision", "pass"), case, strict=True)) for case in cases]
-    rows = measured_rows(out, keys, settings, lambda index: _row(device, *cases[index], repeats))
+    rows = measure_rows(out, keys, settings, lambda index: _row(device, *cases[index], repeats))
     write_result(out, {"machine": machine, "heads": HEADS, "head_dim": DIM, "repeats": repeats, "rows": rows}, run)
     return rows
 

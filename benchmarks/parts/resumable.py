@@ -97,7 +97,7 @@ def results(
     return records
 
 
-def measured_rows(
+def measure_rows(
     out: Path | None,
     keys: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Any],

@@ -38,12 +38,12 @@ def network(case: Case) -> Array:
 def finetuned(case: Case) -> Array:
     """Predict by the same network, pretrained on the sources and then fine-tuned."""
     model = _new_model(case.table, case.draw)
-    model.load_state_dict(pretrained(case.table, case.device, case.draw).state_dict())
+    model.load_state_dict(pretrain(case.table, case.device, case.draw).state_dict())
     return _train_and_predict(model, case, finetuning_epochs(case.size), FINETUNING_LR)
 
 
 @functools.lru_cache(maxsize=1)
-def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
+def pretrain(table: LatencyTable, device: str, draw: int) -> NNFormer:
     """Return a network trained on the mean of the sources for :data:`PRETRAINED_ON` networks.
 
     The target is the geometric mean of the sources' milliseconds, each divided by its mean.

@@ -97,7 +97,7 @@ class Job(TranslationRuns):
             )  # fmt: skip
         return checkpoint.with_name("checkpoint_best.pt")
 
-    def pretrained(self, task: str) -> Path:
+    def pretrained_folder(self, task: str) -> Path:
         """Return the folder of a model of ``transformers`` from a package."""
         package = find_spec(PACKAGES[task])
         if package is None:
@@ -119,7 +119,7 @@ class Job(TranslationRuns):
         if task == "image":
             return open_trained(self.trained_image(), data=str(self.image_folder()))
         if task in PACKAGES:
-            return open_trained(self.pretrained(task), data=str(self.bin))
+            return open_trained(self.pretrained_folder(task), data=str(self.bin))
         return open_trained(self.trained_text(task), data=str(self.bin))
 
     def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
@@ -229,7 +229,7 @@ class Comparison:
         low, high, best = 0.0, 0.9, None
         for _ in range(5):
             ratio = (low + high) / 2
-            model = taylor_pruned(self.trained, self.compression.calibration, ratio)
+            model = prune_by_taylor(self.trained, self.compression.calibration, ratio)
             if self.compression.share(model, 40) <= share:
                 high, best = ratio, model
             else:
@@ -255,7 +255,7 @@ def initialise(model: Any) -> None:
                 parameter.zero_()
 
 
-def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
+def prune_by_taylor(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
     """Return timm's model without a fraction of its channels, heads and hidden units."""
     import torch_pruning as tp
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.supernet.elastic_translation import relative_latency, shallow
+from benchmarks.supernet.elastic_translation import relative_latency, with_decoder_layers
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.latency.by_genes.dataset import LatencyDataset
@@ -89,7 +89,7 @@ def report(run: Path, work: Path) -> dict[str, Any]:
     results = read_json(run / "results.json")
     rows = {row["name"]: row for row in results["networks"]}
     networks = {name: Architecture(row["genes"]) for name, row in rows.items()}
-    networks |= {name: shallow(networks["largest"], layers) for name, layers in SHALLOW.items()}
+    networks |= {name: with_decoder_layers(networks["largest"], layers) for name, layers in SHALLOW.items()}
     measured = LatencyDataset.read(run / "latency.jsonl").settings["workload"]
     workload = {name: value for name, value in measured.items() if name != "kind"}
     shares = relative_latency(get_space("hat_small"), networks["largest"], networks, **workload)

@@ -84,7 +84,7 @@ class Job(ConvertedRuns, TranslationRuns):
         )  # fmt: skip
         return path
 
-    def fitted_latency(self) -> Path:
+    def fit_latency_model(self) -> Path:
         return self.latency_model(self.space_file(), 120, "--data", self.bin, *SENTENCES)
 
 
@@ -115,17 +115,17 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
     """Return the networks found under each latency limit, the smallest, the largest and the shallow one."""
     space = load_space(job.space_file())
     networks: dict[str, dict[str, Any]] = {}
-    fixed = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: shallow(space.largest())}
+    fixed = {"largest": space.largest(), "smallest": space.smallest(), SHALLOW: with_decoder_layers(space.largest())}
     for name, architecture in fixed.items():
         networks[name] = {"file": job.work / f"{slug(name)}.json"}
         architecture.save(networks[name]["file"], space=space.name)
-    model = job.fitted_latency()
+    model = job.fit_latency_model()
     (largest_ms,) = predicted_ms(model, space, [space.largest()])
     limits = {f"{share:.0%} of its latency": round(share * largest_ms, 2) for share in SHARES}
     return networks | job.search("search", job.supernet(FULL, updates, 1), model, limits, sentences, 6)
 
 
-def shallow(trained: Architecture, layers: int = 1) -> Architecture:
+def with_decoder_layers(trained: Architecture, layers: int = 1) -> Architecture:
     """Return ``trained`` with fewer decoder layers."""
     genes: dict[str, Any] = {**trained, "decoder.layers": layers}
     per_layer = [name for name, value in genes.items() if name.startswith("decoder.") and isinstance(value, tuple)]
@@ -186,7 +186,7 @@ def report(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     rows = [subnet_row(job, *run, subnets[run[-1]]) for run in runs]
     space = load_space(job.space_file())
     networks = {name: Architecture.load(entry["file"]) for name, entry in subnets.items()}
-    predicted = predicted_ms(job.fitted_latency(), space, list(networks.values()))
+    predicted = predicted_ms(job.fit_latency_model(), space, list(networks.values()))
     return {
         "trained_updates": TRAINED_UPDATES, "updates": updates, "lr": job.lr, "trained": trained, "rows": rows,
         "alone": standalone_rows,
@@ -218,7 +218,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.latency_only:
         space = get_space("hat_small")
         trained = Architecture({**space.largest(), "decoder.arbitrary_cross": (-1, -1, -1)})
-        measured = relative_latency(space, trained, {SHALLOW: shallow(trained)}, **WORKLOAD)
+        measured = relative_latency(space, trained, {SHALLOW: with_decoder_layers(trained)}, **WORKLOAD)
         write_result(
             args.out, {**read_json(args.out), "relative_latency": measured}, command(__file__, argv), adds=True
         )

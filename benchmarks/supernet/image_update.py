@@ -26,7 +26,7 @@ from torch import Tensor
 
 import timm_ext  # noqa: F401  registers the models
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.resumable import measure_rows
 from benchmarks.parts.timing import time_ms
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
@@ -146,7 +146,7 @@ def main(argv: list[str] | None = None) -> None:
     settings = {name: getattr(options, name) for name in ("model", "batch_size", "repeats")}
     cases = [(*case, precision) for case in CASES for precision in options.precisions]
     keys = [dict(zip(("what", "network", "precision"), case, strict=True)) for case in cases]
-    rows = measured_rows(out, keys, {**settings, **machine}, lambda index: measure(*cases[index], options))
+    rows = measure_rows(out, keys, {**settings, **machine}, lambda index: measure(*cases[index], options))
     if out is not None:
         write_result(out, {**settings, "rows": rows, "machine": machine}, command(__file__, argv))
 

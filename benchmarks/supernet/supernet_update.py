@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measure_update
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.resumable import measure_rows
 from benchmarks.parts.update_sizes import SIZES
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
@@ -86,7 +86,7 @@ def _on_device(options: argparse.Namespace, argv: list[str] | None) -> None:
         )
 
     keys = [case.key for case in cases]
-    rows = measured_rows(out, keys, {**settings, "sentences": options.sentences}, measure)
+    rows = measure_rows(out, keys, {**settings, "sentences": options.sentences}, measure)
     if out is not None:
         write_result(out, {**settings, "what": WHAT, "rows": rows}, command(__file__, argv))
 

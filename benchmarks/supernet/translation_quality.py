@@ -48,7 +48,7 @@ class Job(TranslationRuns):
             *arguments,
         )  # fmt: skip
 
-    def searched_subnets(self, kind: str, checkpoint: Path) -> dict[str, dict[str, Any]]:
+    def search_subnets(self, kind: str, checkpoint: Path) -> dict[str, dict[str, Any]]:
         """Return the best network of each latency limit."""
         model = self.latency_model(self.space, 120, "--data", self.bin, *SENTENCES)
         return self.search(f"search-{kind}", checkpoint, model, latency_limits(model, self.space), self.sentences, 10)
@@ -75,7 +75,7 @@ def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
         checkpoint = job.train(f"supernet-{kind}", job.updates, 3e-3, *arguments, "--mos", kind)
         files: dict[str, Any] = {name: {"file": job.work / f"{name}.json"} for name in corners}
         if "search" in parts:
-            files.update(job.searched_subnets(kind, checkpoint))
+            files.update(job.search_subnets(kind, checkpoint))
         for name, entry in files.items():
             architecture = Architecture.load(entry["file"])
             row = {"experts": kind, "subnet": name, "params_m": round(params_m(architecture), 3)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.parts.resumable import measured_rows, merge_rows, results
+from benchmarks.parts.resumable import measure_rows, merge_rows, results
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.writing import write_json
 
@@ -44,19 +44,19 @@ def test_merge_keeps_other_rows(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_measurement_resumes(tmp_path: Path) -> None:
-    out, keys, measured = tmp_path / "r.json", [{"size": size} for size in (1, 2, 3)], []
+    out, keys, indices = tmp_path / "r.json", [{"size": size} for size in (1, 2, 3)], []
 
     def measure(index: int) -> dict[str, float]:
-        measured.append(index)
-        if measured == [0, 1]:
+        indices.append(index)
+        if indices == [0, 1]:
             raise KeyboardInterrupt
-        return {"ms": float(len(measured))}
+        return {"ms": float(len(indices))}
 
     with pytest.raises(KeyboardInterrupt):
-        measured_rows(out, keys, {"repeats": 1}, measure)
+        measure_rows(out, keys, {"repeats": 1}, measure)
     assert len(read_jsonl(tmp_path / "r.part.jsonl")) == 1
-    rows = measured_rows(out, keys, {"repeats": 1}, measure)
+    rows = measure_rows(out, keys, {"repeats": 1}, measure)
     assert rows == [{"size": 1, "ms": 1.0}, {"size": 2, "ms": 3.0}, {"size": 3, "ms": 4.0}]
     assert not (tmp_path / "r.part.jsonl").exists()
     append_jsonl(tmp_path / "r.part.jsonl", {"size": 1, "settings": "other", "ms": 0.0})
-    assert [row["ms"] for row in measured_rows(out, keys, {"repeats": 1}, measure)] == [5.0, 6.0, 7.0]
+    assert [row["ms"] for row in measure_rows(out, keys, {"repeats": 1}, measure)] == [5.0, 6.0, 7.0]

@@ -38,8 +38,7 @@ def test_held_out_networks_are_not_trained(synthetic: TranslationTask) -> None:
     ):
         for draw in range(4):
             training, held_out = split(synthetic, Task("wmt14ende", "hat", train_count, protocol, draw))
-            assert len(training) == train_count and len(held_out) == held_out_count
-            assert not set(training) & set(held_out)
+            assert (len(training), len(held_out)) == (train_count, held_out_count) and not set(training) & set(held_out)
     (first, held_out), (repeated, same) = (split(synthetic, Task("", "hat", 5, PUBLISHED, draw)) for draw in (0, 3))
     assert np.array_equal(held_out, same) and not np.array_equal(first, repeated)
 
