@@ -41,7 +41,7 @@ def test_its_largest_network_is_the_trained_one() -> None:
 class _OneSide(AverageAttention):
     """Attention that supports no other sequence."""
 
-    places = ("encoder", "decoder")
+    roles = ("encoder", "decoder")
 
 
 def test_layers_may_choose_their_attention_and_the_largest_keeps_softmax() -> None:
