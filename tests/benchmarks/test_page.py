@@ -63,7 +63,7 @@ def test_every_result_has_a_section(tmp_path: Path) -> None:
 def test_stale_files_are_listed_written_and_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benchmarks.page, "save", lambda path, table, plot, stamp: path.write_text(stamp))
+    monkeypatch.setattr(benchmarks.page, "save_plot", lambda path, table, plot, stamp: path.write_text(stamp))
     (tmp_path / "docs" / "results").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "old.svg").touch()
     (tmp_path / "README.md").write_text("<!-- figure: demo_front | updates -->0<!-- /figure -->")

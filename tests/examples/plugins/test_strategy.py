@@ -38,7 +38,7 @@ def test_the_command_takes_it_with_its_options(
     command = ["search", "--checkpoint", str(tmp_path / "net.toy"), "--out", str(tmp_path / "run"), "--no-measure"]
     few = ["--strategy", NAME, "--set", "steps=3", "--set", "neighbours=5", "--limit", "params_m=20"]
     assert main([*command, *few]) == 0
-    assert "at most 20 architectures to evaluate: (steps 3 + 1) x neighbours 5;" in capsys.readouterr().err
+    assert "at most 20 architectures to evaluate: (steps 3 + 1) x neighbours 5\n" in capsys.readouterr().err
     run = read_run(tmp_path / "run")
     assert run.strategies() == [f"{NAME} (seed 0)"] and len(run.evaluations) == 20
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
