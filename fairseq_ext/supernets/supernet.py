@@ -93,9 +93,11 @@ class FairseqSupernet(TrainingSupernet):
             if self._sentences is not None and self._sentences < len(indices):
                 selected = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
                 indices = np.asarray(indices)[np.sort(selected)]
-            max_length = self.model.max_positions()
-            indices = self.fairseq_task.filter_indices_by_size(indices, dataset, max_length, ignore_invalid_inputs=True)
-            max_tokens = max(_TOKENS, int(np.max(max_length)))
+            max_positions = self.model.max_positions()
+            indices = self.fairseq_task.filter_indices_by_size(
+                indices, dataset, max_positions, ignore_invalid_inputs=True
+            )
+            max_tokens = max(_TOKENS, int(np.max(max_positions)))
             groups = dataset.batch_by_size(indices, max_tokens=max_tokens) if len(indices) else []
             batches = [
                 self._prepare_batch(dataset.collater([dataset[int(index)] for index in batch])) for batch in groups

@@ -33,7 +33,7 @@ def command(
     data: Annotated[Path | None, typer.Option(help="Data folder; default: the supernet's training data.")] = None,
     valid_subset: Annotated[str, typer.Option(help="Split on which the supernet is evaluated.")] = "valid",
     valid_samples: Annotated[
-        int | None, typer.Option(min=1, help="Number of sentences of the split; default: all.")
+        int | None, typer.Option(min=1, help="Number of sentences or images of the split; default: all.")
     ] = None,
     device: Annotated[str, typer.Option(help="Device of the evaluations: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,

@@ -14,11 +14,7 @@ from nas_core.graph import Graphs
 from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
-FOLDS, MORE_FOLDS, FEW_GRAPHS = (
-    5,
-    10,
-    60,
-)  # number of folds, number for few graphs, and maximum number of graphs that are few
+FOLDS, MORE_FOLDS, FEW_GRAPHS = 5, 10, 60  # folds, folds for few graphs, largest number of graphs that are few
 PRIOR_GRAPHS = 60.0  # number of graphs for which the prior weights count in the fit
 EPS = 1e-6
 COVERAGE = 0.683

@@ -59,7 +59,7 @@ class SearchSettings:
     valid_subset: str = "valid"
     """Split whose loss is minimised."""
     valid_samples: int | None = None
-    """Number of sentences of the split to evaluate; default: all."""
+    """Number of sentences or images of the split to evaluate; default: all."""
     evaluations: int | None = None
     """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options."""
     strategy: str | None = None

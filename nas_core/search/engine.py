@@ -282,6 +282,7 @@ class _Engine:
         self.progress.start_clock()
         self.session = self.session or Session(self.folder)
         for architecture, outcome in zip(architectures, self.evaluate_many(architectures), strict=True):
+            self.progress.evaluated()
             yield self._recorded(name, architecture, outcome)
 
     def _recorded(self, name: str, architecture: Architecture, outcome: Mapping[str, Any] | Failure) -> Metrics:

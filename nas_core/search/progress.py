@@ -21,7 +21,7 @@ class Progress:
         self._bar: tqdm[Any] = tqdm(total=total, desc="search", disable=None if show else True, dynamic_ncols=True)
         self._lines = show and self._bar.disable
         self._work: SlowWork | None = None
-        self._total, self._replayed, self._evaluated, self._best = total, 0, 0, ""
+        self._total, self._results, self._evaluated, self._note = total, 0, 0, " evaluations"
 
     def __enter__(self) -> Progress:
         return self
@@ -34,27 +34,26 @@ class Progress:
 
     def start_clock(self) -> None:
         """Start the clock at the first call, after the results of earlier sessions."""
-        if self._work is None:
-            self._work = SlowWork("search", self._total - self._replayed)
+        self._work = self._work or SlowWork("search")
+
+    def evaluated(self) -> None:
+        self._evaluated += 1
 
     def advance(self) -> None:
+        """Count a result, evaluated now or known before."""
+        self._results += 1
         self._bar.update()
-        if self._work is None:
-            self._replayed += 1
-            return
-        self._evaluated += 1
-        if self._lines:
-            self._work.advance(self._evaluated, self._best)
+        if self._work is not None and self._lines:
+            self._work.total = self._total - (self._results - self._evaluated)
+            self._work.advance(self._evaluated, self._note)
 
     def best(self, metric: str, value: float) -> None:
         text = f"best {metric} {value:.4g}"
-        self._best = f" evaluations, {text},"
+        self._note = f" evaluations, {text},"
         self._bar.set_postfix_str(text, refresh=False)
 
     def drop(self, count: int) -> None:
         """Reduce the total by evaluations that were not needed."""
         self._total -= count
-        if self._work is not None:
-            self._work.total -= count
         self._bar.total = self._total
         self._bar.refresh()

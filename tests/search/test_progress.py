@@ -46,7 +46,7 @@ def test_earlier_results_take_no_time(tmp_path: Path, clock: Clock, capsys: pyte
     capsys.readouterr()
     run(tmp_path, taking(clock, 10.0), limits=(3000.0,), progress=True)
     first, second, *_ = capsys.readouterr().err.splitlines()
-    assert first == "search: 1 of 35 after 10 s, about 6 min left"
+    assert first == "search: 1 of 35 evaluations after 10 s, about 6 min left"
     assert second.startswith("search: 7 of 35 evaluations, best loss ") and "after 70 s, about 5 min left" in second
     run(tmp_path, limits=(3000.0,), progress=True)
     assert capsys.readouterr().err == ""

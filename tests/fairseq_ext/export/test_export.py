@@ -51,4 +51,4 @@ def test_greedy_translations_of_the_test_set_are_fairseqs(extracted, folder, pai
     assert translator.greedy(sentences, LONGEST) == [expected[row] for row in range(len(dataset))]
     assert len(set(map(tuple, expected.values()))) > 3
     assert translator.text_of(expected[0]) == pair.target_dictionary.string(expected[0])
-    assert translator.numbers_of(pair.source_dictionary.string(sentences[0][:-1])) == sentences[0]
+    assert translator.indices_of(pair.source_dictionary.string(sentences[0][:-1])) == sentences[0]
