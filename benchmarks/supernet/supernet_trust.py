@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import OutOfTimeError, results
 from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
-from benchmarks.parts.trust import conditions, further_verdicts, standalone, verdicts
+from benchmarks.parts.trust import SANDWICH, conditions, further_verdicts, standalone, verdicts
 from benchmarks.parts.trust_tasks import TASKS, TrustTask
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import read_json
@@ -53,8 +53,6 @@ FURTHER = {f"{method}, trained further": method for method in ("sandwich", "laye
 FURTHER_NETWORKS = (0, 3, 6, 9, 12, 15)
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
 """Lengths of this training relative to that from scratch, each with its own schedule."""
-SANDWICH = 3
-"""Number of subnets per update: the largest, a random and the smallest one."""
 
 
 def networks(space: SearchSpace, count: int) -> list[Architecture]:
@@ -98,6 +96,7 @@ def trainings(task: TrustTask) -> list[Training]:
         rows += [Training(task.name, method, None, seed, task.updates) for method in METHODS]
         if seed == 2:
             rows += [Training(task.name, "standalone", index, 1, 2 * task.updates) for index in range(NETWORKS)]
+    rows += [Training(task.name, "SPOS", None, seed, SANDWICH * task.updates) for seed in SUPERNET_SEEDS]
     for seed in SUPERNET_SEEDS:
         rows += [Training(task.name, method, None, seed, task.updates) for method in OPTIONS]
     for seed in SUPERNET_SEEDS:

@@ -78,6 +78,24 @@ def test_a_verdict_needs_all_conditions(
     assert "error_verdict" not in results["sandwich"]
 
 
+def test_spos_is_compared_at_equal_updates_and_at_equal_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "DRAWS", 100)
+    rows = records(3)
+    sandwich = [row for row in rows if row["method"] == "sandwich"]
+    for updates, change in ((30, 0.2), (90, -0.3)):
+        for row in sandwich:
+            losses = [loss + change for loss in row["nll_loss"]]
+            rows.append({**row, "method": "SPOS", "updates": updates, "nll_loss": losses})
+    by_passes = {
+        row["compared_at"]: row
+        for row in verdicts(rows, TASK, conditions(rows, SIZES, TASK))
+        if row["method"] == "SPOS"
+    }
+    assert {name: (round(row["error"], 1), row["error_verdict"]) for name, row in by_passes.items()} == {
+        "equal updates": (0.6, "worse"), "equal passes, all updates": (0.1, "better")
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("shares", "seeds", "verdict"),
     [
