@@ -1,4 +1,4 @@
-"""``nas-ext lab study``: study trained supernets; write a page, a picture and JSON."""
+"""``nas-ext lab study``: study trained supernets; write a page and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nas_core.cli.options import settings_help, with_options
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError, check_choice
 from nas_core.files.reading import real_path
-from nas_core.files.writing import make_folder, write_atomic, write_json
+from nas_core.files.writing import make_folder, write_json
 from nas_core.options import config_from, read_pairs
 from nas_core.report import Page
 from nas_core.studies.base import Study, StudyResult, Subject, open_subjects
@@ -74,7 +74,7 @@ def _write(
     study: Study, subjects: Sequence[Subject], settings: Mapping[str, Any], config: Any, result: StudyResult, out: Path
 ) -> list[Path]:
     make_folder(out)
-    data, picture, html = (out / f"{study.name}.{suffix}" for suffix in ("json", "png", "html"))
+    data, html = (out / f"{study.name}.{suffix}" for suffix in ("json", "html"))
     write_json(
         data,
         {
@@ -90,15 +90,15 @@ def _write(
             **result.details,
         },
     )
-    write_atomic(picture, result.picture)
     page = Page(f"Study {study.name}", study.purpose)
     page.heading("Figures")
     page.table(result.summary.without_empty_columns())
-    page.image(result.picture, f"picture of the study {study.name}")
+    for caption, plot in result.plots.items():
+        page.plot(plot, f"plot of the study {study.name}", caption)
     for note in result.notes:
         page.paragraph(note)
     page.heading("Measurements")
     page.table(result.table.without_empty_columns())
     page.details("Settings", {**settings, **asdict(config)})
     page.save(html)
-    return [html, picture, data]
+    return [html, data]

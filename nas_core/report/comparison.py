@@ -13,7 +13,6 @@ from nas_core.errors import ConfigError
 from nas_core.files.reading import real_path
 from nas_core.report import figures
 from nas_core.report.page import Page
-from nas_core.report.plots import pareto_front
 from nas_core.report.run import (
     UNITS,
     SearchRun,
@@ -91,7 +90,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
 def comparison_table(runs: Sequence[SearchRun]) -> Table:
     """Return a row per run, with its best value within each limit."""
     cost = _common_costs(runs)[0]
-    fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
+    fronts = [figures.pareto_front(run.points(cost), run.maximised) for run in runs]
     limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even_limits(fronts)
     volumes = _volumes(fronts, runs[0].maximised)
     metric = runs[0].metric_info(runs[0].metric)
@@ -133,7 +132,7 @@ def _within_limit(
     if not missed:
         return front
     allowed = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
-    return pareto_front(replace(run, evaluations=allowed).points(cost), run.maximised)
+    return figures.pareto_front(replace(run, evaluations=allowed).points(cost), run.maximised)
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.report.plots import COLOURS, Mark, pareto_front
-
 Figure = dict[str, Any]
+COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _GREY = "#8b939c"
 _NEAR = 1.15
 """Limits above this multiple of the largest cost are not drawn."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Labelled point of a figure."""
+
+    name: str
+    x: float
+    y: float
+    number: int | None = None
+    """Index of its row in the page's table."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,16 @@ def figure(data: Sequence[Mapping[str, Any]], x: str, y: str, height: int) -> Fi
         "yaxis": {**axis, "title": {"text": _escaped(y)}},
     }
     return {"data": [{**trace, "name": _escaped(trace["name"])} for trace in data], "layout": layout}
+
+
+def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
+    """Return the Pareto front of points (cost, value), sorted by cost; values are minimised unless ``maximised``."""
+    sign = -1.0 if maximised else 1.0
+    front: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
+        if not front or sign * y < sign * front[-1][1]:
+            front.append((x, y))
+    return front
 
 
 def fronts(
@@ -126,6 +146,26 @@ def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
         for index, (legend, values) in enumerate(series.items())
     ]  # fmt: skip
     return figure(data, x, "", 140 + (12 + 13 * len(series)) * len(names))
+
+
+def heat_map(names: Sequence[str], values: Sequence[Sequence[float]], highest: float, label: str) -> Figure:
+    """Return a heat map of a matrix with rows and columns ``names`` and colours from 0 to ``highest``."""
+    escaped = [_escaped(name) for name in names]
+    colours = {"zmin": 0, "zmax": highest, "colorscale": "Blues", "colorbar": {"title": {"text": _escaped(label)}}}
+    trace = {"type": "heatmap", "name": label, "x": escaped, "y": escaped, "z": values, "texttemplate": "%{z:.3f}"}
+    plot = figure([trace | colours], "", "", 240 + 36 * len(names))
+    plot["layout"]["yaxis"]["autorange"] = "reversed"
+    return plot
+
+
+def pairs(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str) -> Figure:
+    """Return a plot of points ``legend -> (x, y)`` with the line x = y."""
+    ends = [limit(value for points in series.values() for values in points for value in values) for limit in (min, max)]
+    data: list[dict[str, Any]] = [_line("equal", ends, ends) | {"line": {"width": 1, "color": _GREY}}]
+    for index, (name, (xs, ys)) in enumerate(series.items()):
+        marker = {"color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)]}
+        data.append({**_line(name, xs, ys), "mode": "markers", "marker": marker})
+    return figure(data, x, y, 440)
 
 
 def _line(name: str, x: Sequence[Any], y: Sequence[Any]) -> dict[str, Any]:

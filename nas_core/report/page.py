@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -109,9 +108,6 @@ class Page:
 
     def table(self, table: Table) -> None:
         self._parts.append(("table", table))
-
-    def image(self, png: bytes, alt: str) -> None:
-        self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
         """Add a table; row ``first`` is selected."""

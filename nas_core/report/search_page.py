@@ -1,4 +1,4 @@
-"""HTML page of a search, with its tables and pictures."""
+"""HTML page of a search, with tables and plots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from nas_core.files.writing import write_atomic
 from nas_core.locks import is_locked
-from nas_core.report import figures, plots
+from nas_core.report import figures
 from nas_core.report.architecture import kinds_among
 from nas_core.report.figures import Cloud
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
@@ -39,7 +39,7 @@ _FEWEST = 10
 
 
 def write_report(folder: str | Path) -> Path:
-    """Write ``report.html``, tables and pictures into a run folder; return the page's path.
+    """Write ``report.html`` and tables into a run folder; return the page's path.
 
     Raises:
         SpaceError, ArchitectureError: architectures are not of the run's search space.
@@ -162,7 +162,7 @@ def cloud_of(
     return Cloud(name, [x for x, _, _ in triples], [y for _, y, _ in triples], [number for _, _, number in triples])
 
 
-def finalist_labels(run: SearchRun, points: Evaluations, cost: str, index: int = 0) -> list[plots.Mark]:
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, index: int = 0) -> list[figures.Mark]:
     """Return the finalists, labelled with searches whose best they are or whose limits they exceed.
 
     Args:
@@ -174,7 +174,7 @@ def finalist_labels(run: SearchRun, points: Evaluations, cost: str, index: int =
         best = [f"best {limit_label(s)}" if s == "unlimited" else limit_label(s) for s in finalist["best_of"]]
         name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
         if x is not None and y is not None:
-            labels.append(plots.Mark(name, x, y, points.numbers.get((index, finalist["key"]))))
+            labels.append(figures.Mark(name, x, y, points.numbers.get((index, finalist["key"]))))
     return labels
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError
 from nas_core.files.reading import real_path
+from nas_core.report.figures import Figure
 from nas_core.report.tables import Table
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture, SearchSpace
@@ -20,13 +21,13 @@ from nas_core.supernet.host import Supernet, open_supernet
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Tables, picture and notes of a study."""
+    """Tables, plots and notes of a study."""
 
     table: Table
     summary: Table
     """One row per supernet."""
-    picture: bytes
-    """PNG file."""
+    plots: Mapping[str, Figure]
+    """Caption -> plotly figure."""
     notes: Sequence[str] = ()
     """Definitions of the columns, and warnings."""
     details: Mapping[str, Any] = field(default_factory=dict)

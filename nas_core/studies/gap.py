@@ -17,7 +17,7 @@ from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import file_digest, read_json, real_path
 from nas_core.files.writing import make_folder, write_json
 from nas_core.locks import file_lock
-from nas_core.report.plots import pairs
+from nas_core.report.figures import pairs
 from nas_core.report.tables import Column, Table
 from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
@@ -346,7 +346,7 @@ class _Gap(Study):
         return StudyResult(
             Table(columns, rows),
             Table(summary_columns, summary),
-            pairs(series, f"standalone {label}", f"inherited {label}"),
+            {"": pairs(series, f"standalone {label}", f"inherited {label}")},
             (self.about, *run_warnings(runs)),
             {
                 "architectures": {name: run.architecture.to_dict() for name, run in named.items()},

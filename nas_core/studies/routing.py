@@ -20,7 +20,7 @@ from torch import Tensor, nn, no_grad
 
 from nas_core.errors import ConfigError
 from nas_core.layers.mos import Router
-from nas_core.report.plots import squares
+from nas_core.report.figures import heat_map
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 from nas_core.studies.base import (
@@ -117,6 +117,7 @@ class _Routing(Study):
             panels[name] = [[means.get((a, b), means.get((b, a), 0.0)) for b in architectures] for a in architectures]
             routers[name] = {" / ".join(pair): by_router for pair, by_router in distances.items()}
             summary.append({"supernet": name, **_summary(means, sizes)})
+        highest = max(row["distance"] for row in rows)
         columns = [
             Column("supernet", "supernet"),
             Column("first", "first"),
@@ -136,7 +137,10 @@ class _Routing(Study):
         return StudyResult(
             Table(columns, rows),
             Table(summary_columns, summary),
-            squares(list(architectures), panels, "Jensen-Shannon distance"),
+            {
+                name: heat_map(list(architectures), matrix, highest, "Jensen-Shannon distance")
+                for name, matrix in panels.items()
+            },
             (self.about,),
             {"architectures": to_dicts(architectures), "routers": routers},
         )

@@ -20,7 +20,7 @@ def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys):
     distances = {(row["first"], row["second"]): row["distance"] for row in result["rows"]}
     assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())
     assert distances["smallest", "largest"] == result["summary"][0]["extremes"] > 0
-    assert all((tmp_path / f"routing.{suffix}").stat().st_size for suffix in ("png", "html"))
+    assert (tmp_path / "routing.html").stat().st_size
     assert "smallest" in capsys.readouterr().out
 
 

@@ -15,7 +15,7 @@ class TestPredictor(QuickstartContract):
     quickstart = QUICKSTARTS.get("predictor")
     small = ("CANDIDATES=50",)
     says = r"Kendall's tau 0\.[4-9]\d on \d+ cells, -?0\.\d\d by parameters alone; see ranking.csv"
-    makes = ("predicted.png", "ranking.csv", "model.safetensors")
+    makes = ("predicted.html", "ranking.csv", "model.safetensors")
 
     def test_its_cells_are_some_hundred_distinct_ones_with_shares_as_targets(self) -> None:
         lines = bytes(self.quickstart.data()["cells.jsonl"]).decode().splitlines()

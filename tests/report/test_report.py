@@ -10,13 +10,12 @@ import yaml
 from nas_core.cli import main
 from nas_core.report import Page, write_report
 from nas_core.report.comparison import comparison_table
-from nas_core.report.figures import progress
+from nas_core.report.figures import heat_map, pairs, progress
 from nas_core.report.page import Field, Points, Row
 from nas_core.report.run import limit_label, read_run
 from nas_core.report.tables import Column, Table, describe
 from nas_core.space import Architecture
 
-PNG = b"\x89PNG\r\n\x1a\n"
 GENES = {"encoder.layers": 2, "encoder.ffn_dim": [256, 512], "decoder.layers": 1, "decoder.ffn_dim": [256]}
 
 
@@ -122,7 +121,8 @@ def test_page_escapes_everything():
     page.paragraph(evil)
     page.facts({evil: evil})
     page.table(Table([Column("x", evil)], [{"x": evil}]))
-    page.image(PNG, evil)
+    page.plot(heat_map([evil], [[1.0]], 1.0, evil), evil)
+    page.plot(pairs({evil: ([1.0], [2.0])}, evil, evil), evil)
     page.plot(progress({evil: [1.0]}, evil), evil, evil)
     page.points(Points([Field(evil)], [Row(evil, [evil])], evil), heading=evil)
     text = page.render()

@@ -4,7 +4,7 @@ import json
 import os
 
 import numpy as np
-from matplotlib.figure import Figure
+from plotly.graph_objects import Figure, Scatter
 
 from nas_core.graph import nasbench201_string
 from nas_core.predictor import NNFormerPredictor, kendall_tau, reader_for
@@ -32,8 +32,7 @@ expected, unsure = model.predict_with_std([reader_for(READER).read(cell) for cel
 with open("ranking.csv", "w", encoding="utf-8") as file:
     file.write("accuracy,std,architecture\n")
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))
-axes = (figure := Figure(figsize=(5, 5))).subplots()
-axes.errorbar(mean, accuracies[half:], xerr=std, fmt="o", alpha=0.5)
-axes.set(xlabel="predicted accuracy (± std)", ylabel="measured accuracy", title=f"Kendall's tau {tau:.2f}")
-figure.savefig("predicted.png", dpi=150)
+figure = Figure(Scatter(x=mean, y=accuracies[half:], error_x={"array": std}, mode="markers"))
+figure.update_layout(xaxis_title="predicted accuracy (± std)", yaxis_title="measured accuracy")
+figure.update_layout(title=f"Kendall's tau {tau:.2f}").write_html("predicted.html")
 print(f"Kendall's tau {tau:.2f} on {len(cells) - half} cells, {baseline:.2f} by parameters alone; see ranking.csv")
