@@ -10,7 +10,7 @@ import json
 import numpy as np
 
 from nas_core.graph import nasbench201_string
-from nas_core.predictor import NNFormerPredictor, kendall_tau, reader_for
+from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
 
 def formula_table(count):
@@ -23,9 +23,7 @@ def formula_table(count):
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--table", help="file of cells with accuracies in [0, 1]; default: a formula")
 parser.add_argument("--learn", type=int, default=100, help="number of training cells; the others are held out")
-parser.add_argument(
-    "--recipe", default="statistics", help="recipe of 'nas-ext lab predictor train', such as best (slower)"
-)
+parser.add_argument("--model", default="statistics", help="model of 'nas-ext lab predictor train', such as nn-former")
 args = parser.parse_args()
 if args.table:
     with open(args.table, encoding="utf-8") as lines:
@@ -34,6 +32,6 @@ else:
     table = formula_table(500)
 graphs = [reader_for("nasbench201").read(cell) for cell, _ in table]
 accuracies = np.array([accuracy for _, accuracy in table])
-predictor = NNFormerPredictor(args.recipe, seed=0).fit(graphs[: args.learn], accuracies[: args.learn])
+predictor = ACCURACY_MODELS.get(args.model)(seed=0).fit(graphs[: args.learn], accuracies[: args.learn])
 tau = kendall_tau(predictor.predict(graphs[args.learn :]), accuracies[args.learn :])
-print(f"Kendall's tau {tau:.3f} on {len(graphs) - args.learn} cells, fitted to {args.learn} ({args.recipe})")
+print(f"Kendall's tau {tau:.3f} on {len(graphs) - args.learn} cells, fitted to {args.learn} ({args.model})")

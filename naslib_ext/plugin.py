@@ -28,8 +28,8 @@ _TABLE = "_nas_ext_predictors"
 _log = logging.getLogger(__name__)
 
 
-def register(name: str = "nnformer", *, std: bool = False, **hyperparameters: Any) -> None:
-    """Register an accuracy model, by default NN-Former, for ``config.search.predictor_type = name``.
+def register(name: str = "statistics", *, std: bool = False, **hyperparameters: Any) -> None:
+    """Register an accuracy model, by default ``statistics``, for ``config.search.predictor_type = name``.
 
     Set NASLib's ``num_ensemble`` above 1; its Thompson sampling needs the standard deviation between members.
 
@@ -45,7 +45,7 @@ def register(name: str = "nnformer", *, std: bool = False, **hyperparameters: An
         MissingHostError: NASLib cannot be imported.
     """
     if "semi" in name or name in NASLIB_NAMES:
-        raise ConfigError(f"predictor name {name!r} is used by NASLib; give another name, such as 'nnformer'")
+        raise ConfigError(f"predictor name {name!r} is used by NASLib; give another name, such as 'statistics'")
     member, table = AccuracyPredictor(**hyperparameters), _table()
     if std:
         member.require_std()
@@ -60,7 +60,7 @@ def register(name: str = "nnformer", *, std: bool = False, **hyperparameters: An
         _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _format(settings))
 
 
-def unregister(name: str = "nnformer") -> None:
+def unregister(name: str = "statistics") -> None:
     """Remove a predictor that :func:`register` added; do nothing if there is none."""
     _table().pop(name, None)
 

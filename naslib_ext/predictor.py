@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
-from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, NNFormerPredictor
+from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, NNFormerPredictor, StatisticsPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
@@ -35,7 +35,7 @@ class AccuracyPredictor:
     """Accuracy model with NASLib's predictor interface; it predicts validation accuracy in the unit of the targets.
 
     Example:
-        >>> evaluator = PredictorEvaluator(AccuracyPredictor(recipe="best"), config=config)
+        >>> evaluator = PredictorEvaluator(AccuracyPredictor(), config=config)
 
     Fits draw from numpy's global generator in addition to ``seed``; call NASLib's ``set_seed`` for repeatable results.
     Cells that NAS-Bench-101 lacks are predicted as -1.
@@ -44,7 +44,7 @@ class AccuracyPredictor:
         ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        hyperparameters: settings of the model, such as ``recipe="best", epochs=100``; None is the default of a setting.
+        hyperparameters: settings of the model, such as ``trees=4``; None is the default of a setting.
 
     Raises:
         ConfigError, UnknownChoiceError: the model or a setting is unknown.
@@ -55,7 +55,7 @@ class AccuracyPredictor:
         ss_type: str | None = None,
         encoding_type: Any = None,
         *,
-        model: str = NNFormerPredictor.name,
+        model: str = StatisticsPredictor.name,
         seed: int = 0,
         device: str = "cpu",
         **hyperparameters: Any,

@@ -21,11 +21,11 @@ from benchmarks.parts.plain_nnformer import codes_of, plain_forward
 from benchmarks.parts.random_graphs import accuracy_graphs, cells_with_accuracies
 from benchmarks.parts.timing import compare_throughput
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import AccuracyModel, NNFormerPredictor, StatisticsPredictor
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.regressions import GaussianProcess
 
-SINGLE_NETWORK = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
+SINGLE_NETWORK = {"paper": {"epochs": 1}, "ensemble": {"epochs": 1, "members": 1}}
 """Recipes with one network and one epoch; training does not affect their speed."""
 QUERIES = 20
 """Number of predictions per turn."""
@@ -51,7 +51,6 @@ def measure_network(recipe: str, repeats: int, name: str, device: str) -> dict[s
 def measure_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
     predictor, cells, *_ = _fit_statistics(quick)
     model, queries = predictor.statistics, cells[-8 * QUERIES :]
-    assert model is not None
     plain_inputs = [queries[i : i + 1] for i in range(len(queries))]
     return _compare_queries(
         list(queries), predictor, plain_inputs, lambda graphs: plain_statistics(model, graphs), repeats, name
@@ -60,7 +59,7 @@ def measure_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
 
 def _compare_queries(
     queries: list[Graph],
-    predictor: NNFormerPredictor,
+    predictor: AccuracyModel,
     plain_inputs: list[Any],
     plain: Callable[[Any], object],
     repeats: int,
@@ -89,13 +88,12 @@ def _cpu_ms(run: Callable[[], object]) -> float:
 
 
 def measure_all_cells(quick: bool) -> dict[str, Any]:
-    """Measure the fit of the recipe ``statistics`` and its predictions of all cells of NAS-Bench-101.
+    """Measure the fit of the model ``statistics`` and its predictions of all cells of NAS-Bench-101.
 
     Times are wall time and CPU time. The ratio to the plain computation is measured on some of the cells.
     """
     predictor, cells, total, fit_times = _fit_statistics(quick)
     model, graphs = predictor.statistics, cells[-2048:]
-    assert model is not None
     results = {}
     for key, run in (("plain", lambda: plain_statistics(model, graphs)), ("ours", lambda: model.predict(graphs))):
         run_start = time.process_time()
@@ -135,12 +133,12 @@ def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
 
 
 @functools.cache
-def _fit_statistics(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
+def _fit_statistics(quick: bool) -> tuple[StatisticsPredictor, Graphs, int, dict[str, float]]:
     train_size, rng = FEW if quick else TRAINED, np.random.default_rng(0)
     graphs, targets = cells_with_accuracies(train_size + 4096)
     total, order = len(graphs), rng.permutation(len(graphs))
     rows = order[:train_size]
     start, cpu_start = time.perf_counter(), time.process_time()
-    predictor = NNFormerPredictor("statistics").fit(graphs.take(rows), targets[rows])
+    predictor = StatisticsPredictor().fit(graphs.take(rows), targets[rows])
     seconds = {"fit_seconds": time.perf_counter() - start, "fit_processor_s": time.process_time() - cpu_start}
     return predictor, graphs.take(order[:8192]) if quick else graphs, total, seconds

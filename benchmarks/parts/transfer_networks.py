@@ -12,7 +12,7 @@ import torch
 from benchmarks.parts.published import LatencyTable
 from benchmarks.parts.transfer import Array, Case
 from nas_core.graph import Graphs
-from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor
+from nas_core.predictor import NNFormer, NNFormerConfig, StatisticsPredictor
 from nas_core.predictor.nn_former.scorer import score
 from nas_core.predictor.training import TrainConfig, Trainer
 
@@ -25,7 +25,7 @@ LR, FINETUNING_LR = 3e-3, 1e-3
 def statistics(case: Case) -> Array:
     """Predict by a Gaussian process on graph statistics, from scratch; layer indices are ignored."""
     graphs = case.table.graphs
-    predictor = NNFormerPredictor("statistics", seed=case.draw, **STATISTICS)
+    predictor = StatisticsPredictor(seed=case.draw, **STATISTICS)
     predictor.fit(graphs.take(case.train), case.latency_ms[case.train])
     return predictor.predict(graphs.take(case.test))
 

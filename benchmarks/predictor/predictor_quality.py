@@ -1,7 +1,7 @@
 """Kendall's tau of accuracy predictors, as in Tables 1, 2 and 6 of the NN-Former paper and on other benchmarks.
 
-Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods best lightgbm``. Results
-are stored in ``--work`` and reused; ``--jobs 2`` runs two processes.
+Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods statistics ensemble``.
+Results are stored in ``--work`` and reused; ``--jobs 2`` runs two processes.
 
 On NAS-Bench-101 and -201, training cells are random (on the first, among those with a published validation accuracy)
 and targets are validation accuracies. Tau is measured on all cells against mean test accuracy. See
@@ -147,7 +147,6 @@ def _held_out_metrics(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
     if components := predict_components(predictor, held_out.graphs):
         predictions = {"whole": predicted, **components}
         figures["parts"] = {name: kendall_tau(component, held_out.true) for name, component in predictions.items()}
-        figures["network_share"] = predictor.network_share
     return figures
 
 
@@ -216,7 +215,7 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
     for method in options.methods:
         recipe = recipe_of(method, changes)
         latency_benchmarks = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
-        if latency_benchmarks and recipe is not None and recipe.members and recipe.targets == "none":
+        if latency_benchmarks and recipe is not None and recipe.targets == "none":
             raise ConfigError(
                 f"method {method!r} predicts fractions, but {latency_benchmarks[0]} has milliseconds; remove one"
             )

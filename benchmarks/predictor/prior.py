@@ -2,7 +2,7 @@
 
 ``python -m benchmarks prior --judged 40000``. Each space, with all its tasks, is held out in turn, and a prior is
 fitted to the others. Targets are ranks within a benchmark, of test accuracies if available. The baseline is the best
-published zero-cost proxy. Then the prior and the recipe ``statistics`` are fitted to the same few networks. Draws,
+published zero-cost proxy. Then the models ``prior`` and ``statistics`` are fitted to the same few networks. Draws,
 targets and evaluated networks are those of ``predictor_quality``. Results are stored in ``--work``. ``--write`` fits
 the shipped prior to all available spaces.
 """
@@ -26,7 +26,7 @@ from benchmarks.parts.accuracy.tables import BENCHMARKS
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor import PriorPredictor, StatisticsPredictor, kendall_tau
 from nas_core.predictor.prior import FILE, Benchmark, Prior, write_prior
 from nas_core.predictor.statistics.operation_features import operation_features
 
@@ -68,7 +68,7 @@ class Task:
     size: int
     """Number of trained networks"""
     draw: int
-    recipe: str
+    model: str
     judged: int | None = None
 
     @property
@@ -95,9 +95,12 @@ def run(task: Task) -> dict[str, Any]:
     """Evaluate one predictor on one thread."""
     torch.set_num_threads(1)
     space = next(space for space, names in SPACES.items() if task.benchmark in names)
-    settings = {"prior": fit_prior(space)} if task.recipe == "prior" else {}
     data = split(BENCHMARKS[task.benchmark], max(task.size, 2), task.draw, task.judged, False)
-    predictor = NNFormerPredictor(task.recipe, seed=task.draw, unseen="warn", **settings)
+    settings: dict[str, Any] = {"seed": task.draw, "unseen": "warn"}
+    if task.model == "prior":
+        predictor: StatisticsPredictor = PriorPredictor(prior=fit_prior(space), **settings)
+    else:
+        predictor = StatisticsPredictor(**settings)
     if task.size:
         predictor.fit(data.graphs, data.targets)
     predicted = predictor.predict(data.eval_graphs)
@@ -105,7 +108,7 @@ def run(task: Task) -> dict[str, Any]:
     return {**task.key, **figures, **(_coverage(predictor, data) if task.size else {})}
 
 
-def _coverage(predictor: NNFormerPredictor, data: Split) -> dict[str, float]:
+def _coverage(predictor: StatisticsPredictor, data: Split) -> dict[str, float]:
     assert data.held_out is not None
     values = predictor.predict_with_std(data.held_out.graphs)
     return interval_coverage(*values, data.held_out.observed)
@@ -130,13 +133,13 @@ def _tau(values: list[float | None], accuracies: NDArray[np.float64]) -> float:
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
-        groups.setdefault((record["benchmark"], record["size"], record["recipe"]), []).append(record)
+        groups.setdefault((record["benchmark"], record["size"], record["model"]), []).append(record)
     rows = []
-    for (benchmark, size, recipe), draws in sorted(groups.items()):
+    for (benchmark, size, model), draws in sorted(groups.items()):
         taus = [record["tau"] for record in draws]
         numbers = ("best_of_50", "tau_top_tenth", "within_1", "within_2")
         row = {
-            "benchmark": benchmark, "size": size, "recipe": recipe, "draws": len(draws),
+            "benchmark": benchmark, "size": size, "model": model, "draws": len(draws),
             "tau": round(float(np.mean(taus)), 4),
             "deviation": round(float(np.std(taus, ddof=1)), 4) if len(taus) > 1 else None,
             **{name: round(float(np.mean([r[name] for r in draws])), 4) for name in numbers if name in draws[0]},
@@ -170,10 +173,10 @@ def main(argv: list[str] | None = None) -> None:
         write()
         return
     tasks = [
-        Task(name, size, draw, recipe, options.judged if BENCHMARKS[name].evaluates_all else None)
+        Task(name, size, draw, model, options.judged if BENCHMARKS[name].evaluates_all else None)
         for name in options.benchmark
         for size in (0, *SIZES[name])
-        for recipe in (["prior", "statistics"] if size else ["prior"])
+        for model in (["prior", "statistics"] if size else ["prior"])
         for draw in (options.draws if size else [0])
     ]
     rows = summary(results(tasks, run, options.work, options.jobs))

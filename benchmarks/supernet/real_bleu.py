@@ -6,8 +6,8 @@ of 0, 5, 10 or 15 trained networks. Without trained networks, supernets are eval
 
 ``published`` are the three published training sets of ten networks, with the other twenty held out; five are drawn from
 these ten. ``drawn`` are random draws of five, ten and fifteen. Figures are means over splits: Kendall's tau, mean
-absolute error in BLEU, and interval coverage. NN-Former is one network of the recipe ``best`` with half its epochs and
-without statistics.
+absolute error in BLEU, and interval coverage. NN-Former is one network of the recipe ``ensemble`` with half its
+epochs.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from nas_core.errors import ConfigError
 from nas_core.predictor import (
     ACCURACY_MODELS,
     AccuracyModel,
-    NNFormerPredictor,
+    PriorPredictor,
     Reader,
+    StatisticsPredictor,
     kendall_tau,
     load_accuracy_model,
     reader_for,
@@ -32,18 +33,13 @@ from nas_core.predictor.files import (
 from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import member_file
 from nas_core.predictor.readers import reader_names
-from nas_core.predictor.recipes import list_recipes
 from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
 _READER = f"Graph reader of the architectures: one of {', '.join(reader_names())}."
 _MODEL = f"Model: one of {', '.join(ACCURACY_MODELS.names())}."
-_RECIPE = (
-    f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former; statistics: graph"
-    " statistics; best: weighted mean of both; prior: statistics fitted to public benchmarks."
-)
-_SET = "Setting of the model or recipe, NAME=VALUE; repeatable."
+_SET = "Setting of the model, NAME=VALUE; repeatable. nn-former has recipe=paper, ensemble, latency or network-latency."
 _DEVICE = "Device: cpu, cuda, cuda:1."
 _UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
 _FORCE = "Replace existing output files."
@@ -57,8 +53,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Predictor file to write (.safetensors).")],
     reader: Annotated[str | None, typer.Option(help=_READER)] = None,
     target: Annotated[str, typer.Option(help="Field of the target number.")] = "target",
-    model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
-    recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
+    model: Annotated[str, typer.Option(help=_MODEL)] = StatisticsPredictor.name,
     holdout: Annotated[float, typer.Option(help="Fraction of records held out for evaluation.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
@@ -67,9 +62,7 @@ def train(
 ) -> None:
     """Train a predictor and evaluate it on held-out records; after an interruption, the same command resumes."""
     new_file(out, force, [data], [".safetensors"])
-    if recipe is not None and model != NNFormerPredictor.name:
-        raise ConfigError(f"--recipe is not an option of --model {model}; leave it out")
-    changes = parsed_accuracy_settings(model, [*(settings or []), *([f"recipe={recipe}"] if recipe else [])])
+    changes = parsed_accuracy_settings(model, settings or [])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
     records = read_records(data, None if reader is None else reader_for(reader), target)
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
@@ -82,15 +75,13 @@ def train(
     _print_quality(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
-    if predictor.mixture:
-        typer.echo(f"{predictor.title} on {len(learned)} graphs: {predictor.mixture}")
-    typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
+    typer.echo(f"{predictor.name} predictor of {target!r}: {out}")
 
 
 @app.command("predict")
 def predict(
     model: Annotated[
-        Path, typer.Option(help="File written by 'train', or prior for the recipe prior without training.")
+        Path, typer.Option(help="File written by 'train', or prior for the model prior without training.")
     ],
     data: Annotated[Path, typer.Option(help="Records (.jsonl), each with a graph or architecture.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
@@ -152,7 +143,7 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
 
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
     if str(model) == "prior" and not model.exists():
-        return NNFormerPredictor("prior", device=device, unseen=unseen or "error")
+        return PriorPredictor(device=device, unseen=unseen or "error")
     return load_accuracy_model(model, device, unseen)
 
 

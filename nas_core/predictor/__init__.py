@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nas_core.predictor.nn_former.config import NNFormerConfig
     from nas_core.predictor.nn_former.model import NNFormer
     from nas_core.predictor.readers import READERS, Reader, reader_for
+    from nas_core.predictor.statistics.predictor import PriorPredictor, StatisticsPredictor
 
 __all__ = [
     "ACCURACY_MODELS",
@@ -20,7 +21,9 @@ __all__ = [
     "NNFormer",
     "NNFormerConfig",
     "NNFormerPredictor",
+    "PriorPredictor",
     "Reader",
+    "StatisticsPredictor",
     "expected_improvement",
     "kendall_tau",
     "load_accuracy_model",

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
 """Reactions to operations that no training graph has."""
 OPEN_SHARE = 0.5  # fraction of graphs without a single input and output node, above which both are added to all graphs
-WITH_STD = "recipes best and statistics, and recipes with members=2 or more have one"
+WITH_STD = "models statistics, prior and additive have one, and nn-former with members=2 or more"
 
 _log = logging.getLogger(__name__)
 
@@ -102,17 +102,8 @@ class AccuracyModel(Configured, ABC):
         return self.fitted
 
     @property
-    def mixture(self) -> str:
-        """Description of the models whose predictions are averaged; empty for a single type."""
-        return ""
-
-    @property
     def has_std(self) -> bool:
         return True
-
-    @property
-    def title(self) -> str:
-        return self.name
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
@@ -203,7 +194,7 @@ class AccuracyModel(Configured, ABC):
     def _present(self, values: Array | None) -> Array:
         if values is None:
             raise ConfigError(
-                f"{self.title!r} has no standard deviation{'' if self.fitted else ' before a fit'}; {WITH_STD}"
+                f"{self.name!r} has no standard deviation{'' if self.fitted else ' before a fit'}; {WITH_STD}"
             )
         return values
 
@@ -270,6 +261,8 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
     "nas_ext.accuracy_models",
     {
         "nn-former": "nas_core.predictor.estimator:NNFormerPredictor",
+        "statistics": "nas_core.predictor.statistics.predictor:StatisticsPredictor",
+        "prior": "nas_core.predictor.statistics.predictor:PriorPredictor",
         "additive": "nas_core.predictor.statistics.additive:AdditivePredictor",
     },
     AccuracyModel,

@@ -22,11 +22,11 @@ SINGLE_WEIGHT = 0.85  # weight of the coverage at one standard deviation, relati
 GRID = np.linspace(0.0, 4.0, 41)
 
 
-def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.int64]:
+def fold_of(graphs: Graphs, seed: int) -> NDArray[np.int64]:
     """Return a random fold for each graph ``(G,)``. Equal graphs have the same fold."""
     inverse = graphs.distinct()[1]
     distinct = int(inverse.max()) + 1
-    count = folds or (MORE_FOLDS if distinct <= FEW_GRAPHS else FOLDS)
+    count = MORE_FOLDS if distinct <= FEW_GRAPHS else FOLDS
     return (np.random.default_rng([seed, 5]).permutation(distinct) % min(count, distinct))[inverse]
 
 

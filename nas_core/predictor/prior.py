@@ -118,7 +118,7 @@ def _trees(features: Array, targets: Array, weights: Array, names: Sequence[str]
 
 
 FILE = Path(__file__).parent / "shipped" / "prior.safetensors"
-_KIND = "prior"
+_KIND = "zero-shot ranking"
 
 
 @functools.cache

@@ -15,12 +15,12 @@ from nas_core.predictor.training import TrainConfig
 
 ADAPTIVE = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static")
 """Settings that adapt to the data by default."""
-_RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
+_RANGES = {"members": Range(1)}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a predictor: networks, their training, models on graph statistics, and scale of the targets."""
+    """Settings of a predictor: networks, their training and scale of the targets."""
 
     name: str
     model: NNFormerConfig = field(default_factory=NNFormerConfig)
@@ -29,28 +29,13 @@ class Recipe:
     """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
     """Number of networks with different seeds, whose predictions are averaged."""
-    statistics: float = 0.0
-    """Prior weight of models on graph statistics; weights are fitted to out-of-fold predictions. 0: no such models."""
     adapts: bool = False
     """True: use larger batches for more graphs."""
-    processes: int = 8
-    """Number of Gaussian processes, each on half of the graph statistics; a single one uses all."""
-    trees: int = 8
-    """Number of boosted tree models on graph statistics."""
-    from_prior: bool = False
-    """Use the shipped prior, which ranks graphs before a fit. Graphs must have descriptions of their operations."""
-
-    kept: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     """Settings changed by the user, which do not adapt to the data."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
-        if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
-            raise ConfigError(
-                f"a predictor has members {self.members}, statistics {self.statistics}, processes {self.processes},"
-                f" trees {self.trees}; expected members 0 if statistics is 1, otherwise 1 or more, and processes or"
-                " trees above 0"
-            )
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(
                 f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r} is not supported; give"
@@ -59,8 +44,8 @@ class Recipe:
 
     def with_changes(self, **changes: Any) -> Recipe:
         """Return a recipe with changed settings of it, its networks or training, which no longer adapt to data."""
-        fixed = {*self.kept, *(name for name in changes if name in ADAPTIVE)}
-        return replace(self.replace(changes), kept=tuple(sorted(fixed)))
+        fixed = {*self.fixed, *(name for name in changes if name in ADAPTIVE)}
+        return replace(self.replace(changes), fixed=tuple(sorted(fixed)))
 
     def replace(self, changes: Mapping[str, Any]) -> Recipe:
         """Return the recipe of :meth:`with_changes`, but with settings that may still adapt to the data."""
@@ -77,18 +62,9 @@ class Recipe:
     def adapt(self, graphs: int) -> Recipe:
         """Return the recipe for a number of training graphs: batches have at least 1/64 of the graphs."""
         # chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs
-        if not self.adapts or "batch_size" in self.kept:
+        if not self.adapts or "batch_size" in self.fixed:
             return self
         return self.replace({"batch_size": max(self.train.batch_size, graphs // 64)})
-
-    @property
-    def mixture(self) -> str:
-        """Description of the models whose predictions are averaged."""
-        counts = {"NN-Former networks": self.members}
-        if self.statistics:
-            counts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
-        mixture = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{mixture}; weights learned from out-of-fold predictions" if self.statistics else mixture
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -96,7 +72,7 @@ class Recipe:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
         configs = {"model": NNFormerConfig(**data["model"]), "train": TrainConfig(**data["train"])}
-        return cls(**{**data, **configs, "kept": tuple(data["kept"])})
+        return cls(**{**data, **configs, "fixed": tuple(data["fixed"])})
 
 
 _RECIPES = {
@@ -104,18 +80,15 @@ _RECIPES = {
     for recipe in (
         # Training and masks of the released code, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
         Recipe("paper", NNFormerConfig(sibling_mask="as_released")),
-        # A mixture; statistics=0: its networks alone.
+        # Minutes instead of hours on a CPU, and a standard deviation.
         Recipe(
-            "best",
+            "ensemble",
             NNFormerConfig(sibling_mask="as_released", depth=6),
             TrainConfig(epochs=100, batch_size=16, lr=1e-3, equal_sizes=False),
             targets="normal",
             members=5,
-            statistics=0.7,
             adapts=True,
         ),
-        Recipe("statistics", targets="normal", members=0, statistics=1.0, adapts=True),
-        Recipe("prior", targets="normal", members=0, statistics=1.0, adapts=True, from_prior=True),
         Recipe(
             "latency",
             NNFormerConfig.latency(),
@@ -150,7 +123,7 @@ def get_recipe(name: str) -> Recipe:
 
 def recipe_types() -> dict[str, type]:
     types = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
-    return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
+    return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "fixed"}}
 
 
 def required_settings(graphs: Graphs, recipe: Recipe, added: int = 0) -> dict[str, Any]:
@@ -166,6 +139,6 @@ def required_settings(graphs: Graphs, recipe: Recipe, added: int = 0) -> dict[st
     if model.readout == "class_token":
         needed["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
     spare = {
-        name: getattr(model, name) + added for name in ("operations", "max_nodes") if name in recipe.kept and added
+        name: getattr(model, name) + added for name in ("operations", "max_nodes") if name in recipe.fixed and added
     }
-    return spare | {k: v for k, v in needed.items() if v != getattr(model, k) and k not in recipe.kept}
+    return spare | {k: v for k, v in needed.items() if v != getattr(model, k) and k not in recipe.fixed}

@@ -18,7 +18,7 @@ from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in
 from nas_core.predictor.artifact import below
 from nas_core.predictor.device import CHOICES, chosen_precision, on_host, to_device
-from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.losses import log_loss, ranking_loss, relative_loss
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
@@ -34,8 +34,6 @@ _RANGES = {
     "final_lr": Range(0, 1),
     "weight_decay": Range(0),
     "rank_weight": Range(0),
-    "pair_weight": Range(0),
-    "pair_temperature": Range(0, exclude=(0,)),
     "consistency_weight": Range(0),
     "ema": Range(0, 1, exclude=(1,)),
     "clip": Range(0),
@@ -67,10 +65,6 @@ class TrainConfig:
     """mse; or for latencies, relative: squared relative error, or log: squared error of the logarithm."""
     rank_weight: float = 0.2
     """Weight of the L1 loss of the difference to one other graph."""
-    pair_weight: float = 0.0
-    """Weight of the logistic loss of all pairs in the batch."""
-    pair_temperature: float = 0.02
-    """Difference of predictions that counts as 1 in the logistic loss."""
     consistency_weight: float = 1.0
     """Weight of the L1 distance between the predictions of two copies of a graph, which differ by dropout."""
     ema: float = 0.99
@@ -254,8 +248,6 @@ class Trainer:
         if config.rank_weight:
             order = torch.randperm(len(predicted), device=predicted.device)
             loss = loss + config.rank_weight * ranking_loss(predicted, target, order)
-        if config.pair_weight:
-            loss = loss + config.pair_weight * pairwise_loss(predicted, target, config.pair_temperature)
         if config.consistency_weight:
             loss = loss + config.consistency_weight * (predicted[:count] - predicted[count:]).abs().mean()
         return loss

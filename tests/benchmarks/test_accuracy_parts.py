@@ -20,7 +20,7 @@ from benchmarks.predictor import predictor_quality
 from nas_core.files.reading import read_json
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
-from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor import StatisticsPredictor, kendall_tau
 
 KINDS = 4
 CHAINS = chains(np.random.default_rng(0).integers(0, KINDS, (120, 5)))
@@ -112,10 +112,9 @@ def test_interval_coverage() -> None:
 
 
 def test_components_of_a_mixture() -> None:
-    small: Any = {"processes": 1, "trees": 1, "epochs": 1, "members": 2, "depth": 1, "dim": 16}
-    mixture = NNFormerPredictor("best", unseen="ignore", **small).fit(CELLS[:40], GOOD[:40])
+    mixture = StatisticsPredictor(unseen="ignore", processes=1, trees=1).fit(CELLS[:40], GOOD[:40])
     parts = predict_components(mixture, CELLS[40:])
-    assert list(parts) == ["networks", "processes", "trees"]
+    assert list(parts) == ["processes", "trees"]
     predicted, spread = predict_with_std(mixture, CELLS[40:])
     assert spread is not None and all(row.shape == predicted.shape for row in parts.values())
     ridge = Ridge(KINDS, 5).fit(CHAINS, VALUES)

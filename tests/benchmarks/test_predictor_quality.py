@@ -11,22 +11,19 @@ from benchmarks.predictor.predictor_quality import METHODS, Task, recipe_of, spl
 from nas_core.predictor.recipes import get_recipe
 
 needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))
-ALONE = "best, networks alone"
 
 
-def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
-    for method, masks in ((ALONE, "as_released"), (f"{ALONE}, paper masks", "paper")):
-        recipe, best = recipe_of(method), get_recipe("best")
-        assert method in METHODS and recipe is not None
-        adapted = recipe.adapt(424)
-        assert adapted.statistics == 0 and adapted.model.sibling_mask == masks
-        assert (adapted.train, adapted.members) == (best.adapt(424).train, best.members)
+def test_a_method_changes_settings_of_a_recipe() -> None:
+    recipe, ensemble = recipe_of("ensemble, paper masks"), get_recipe("ensemble")
+    assert "ensemble, paper masks" in METHODS and recipe is not None
+    assert (recipe.model.sibling_mask, ensemble.model.sibling_mask) == ("paper", "as_released")
+    assert (recipe.train, recipe.members) == (ensemble.train, ensemble.members)
 
 
 def test_rows_have_the_number_of_evaluation_cells() -> None:
     records: list[dict[str, Any]] = []
     for judged in (None, 40):
-        key = Task("nasbench101", 100, 0, ALONE, (), False, judged).key
+        key = Task("nasbench101", 100, 0, "ensemble", (), False, judged).key
         records.append({**key, "tau": 0.7, "fit_cpu_s": 1.0})
     full, part = records
     assert (full["judged"], part["judged"]) == ("all", 40) and full["settings"] == part["settings"]

@@ -19,7 +19,7 @@ from nas_core.predictor.progress import Checkpoint
 from nas_core.space import get_space
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
-TINY = ["--set", "dim=16", "--set", "depth=1", "--set", "epochs=3"]
+TINY = ["--model", "nn-former", "--set", "dim=16", "--set", "depth=1", "--set", "epochs=3"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -165,21 +165,15 @@ def test_operations_that_no_training_record_has(
     assert code == 2 and "expected one of error, warn, ignore" in err
 
 
-def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for recipe, options, mixture in (
-        ("statistics", [], "8 Gaussian processes, 8 boosted trees"),
-        ("best", TINY, "5 NN-Former networks, 8 Gaussian processes, 8 boosted trees"),
-    ):
-        model = tmp_path / f"{recipe}.safetensors"
-        code, out, err = run(capsys, "train", "--data", data, "--out", model, "--recipe", recipe, *options)
-        assert (code, err) == (0, "") and "held out: 5 graphs" in out and "note" not in out
-        assert f"{recipe} on 43 graphs: {mixture}" in out
-        assert run(capsys, "predict", "--model", model, "--data", data)[0] == 0
-    assert len(list(tmp_path.iterdir())) == 3
+def test_the_default_model(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "p.safetensors"
+    code, out, err = run(capsys, "train", "--data", data, "--out", model, "--set", "trees=2")
+    assert (code, err) == (0, "") and "held out: 5 graphs" in out and "statistics predictor of 'target'" in out
+    assert run(capsys, "predict", "--model", model, "--data", data)[0] == 0
     featured = random_graphs((5, 6, 7) * 6, features=True)
     records = [{"graph": g.to_dict(), "target": i} for i, g in enumerate(featured)]
     features, model = write(tmp_path / "f.jsonl", records), tmp_path / "f.safetensors"
-    code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--recipe", "statistics")
+    code, out, _ = run(capsys, "train", "--data", features, "--out", model, "--set", "trees=2")
     assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
     code, _, err = run(capsys, "predict", "--model", model, "--data", data)
     assert code == 2 and "the predictor was fitted to graphs with 8 attributes" in err and err.count("\n") == 1

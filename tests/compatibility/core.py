@@ -30,7 +30,7 @@ assert write_report("run").stat().st_size > 10_000
 rng = np.random.default_rng(0)
 cells = rng.integers(5, size=(40, 6))
 strings, accuracies = [nasbench201_string(cell) for cell in cells], 75 + np.array([0, 1, 1.4, 2, 0.4])[cells].sum(1)
-trees = AccuracyPredictor("nasbench201", recipe="statistics")
+trees = AccuracyPredictor("nasbench201")
 trees.fit(strings[:30], accuracies[:30])
 assert np.corrcoef(trees.query(strings[30:]), accuracies[30:])[0, 1] > 0.3
 

@@ -69,7 +69,7 @@ def _records(folder: Path) -> None:
     values = 0.5 + sizes_of_operations(graphs)
     records = [{"graph": one.to_dict(), "target": float(value)} for one, value in zip(graphs, values, strict=True)]
     _write(folder / "graphs.jsonl", records)
-    tiny = ["--set", "dim=16", "--set", "depth=1", "--set", "epochs=1"]
+    tiny = ["--model", "nn-former", "--set", "dim=16", "--set", "depth=1", "--set", "epochs=1"]
     _command(
         "lab", "predictor", "train", "--data", folder / "graphs.jsonl", "--out", folder / "predictor.safetensors", *tiny
     )

@@ -62,8 +62,7 @@ CASES = (
     Case("latency fit", "measured.jsonl", "latency fit --data {file} --out {out}/m.json", 6),
     Case("latency fit, CSV", "hat.csv", "latency fit --data {file} --out {out}/m.json", 4),
     Case("latency check", "latency.json", "latency check --model {file} --data {inputs}/measured.jsonl", 6),
-    Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors"
-         " --recipe statistics", 2),
+    Case("predictor train", "graphs.jsonl", "lab predictor train --data {file} --out {out}/p.safetensors", 2),
     Case("predictor predict", "graphs.jsonl", f"{_PREDICT} {{inputs}}/predictor.safetensors --data {{file}}", 4),
     Case("predictor file", "predictor.safetensors", f"{_PREDICT} {{file}} --data {{inputs}}/graphs.jsonl", 6),
     Case("prior", "cells.jsonl", f"{_PREDICT} prior --reader nasbench201 --data {{file}}", 2),

@@ -79,7 +79,7 @@ def test_a_predictor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "graphs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
     def work(folder: Path) -> None:
-        tiny = ("--set", "dim=16", "--set", "depth=1", "--set", "epochs=20")
+        tiny = ("--model", "nn-former", "--set", "dim=16", "--set", "depth=1", "--set", "epochs=20")
         command(
             "lab", "predictor", "train", "--data", tmp_path / "graphs.jsonl", "--out", folder / "p.safetensors", *tiny
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-TINY = {"dim": 16, "depth": 1, "epochs": 5, "lr": 1e-3, "precision": "fp32"}
+TINY = {"model": "nn-former", "dim": 16, "depth": 1, "epochs": 5, "lr": 1e-3, "precision": "fp32"}
 
 
 @dataclass

@@ -41,10 +41,10 @@ def text(folder):
 
 
 CASES = [
-    (lambda _: AccuracyPredictor(dimm=16), ConfigError, "dimm"),
-    (lambda _: AccuracyPredictor(recipe="papr"), UnknownChoiceError, "papr"),
+    (lambda _: AccuracyPredictor(dimm=16), UnknownChoiceError, "dimm"),
+    (lambda _: AccuracyPredictor(model="nn-former", recipe="papr"), UnknownChoiceError, "papr"),
     (lambda _: AccuracyPredictor(seed=-1), ConfigError, "-1"),
-    (lambda _: AccuracyPredictor().set_hyperparams({"hidden": 3}), ConfigError, "hidden"),
+    (lambda _: AccuracyPredictor(model="nn-former").set_hyperparams({"hidden": 3}), ConfigError, "hidden"),
     (lambda _: AccuracyPredictor().set_ss_type("nasbench2O1"), UnknownChoiceError, "nasbench2O1"),
     (lambda _: AccuracyPredictor(model="additive", epochs=3), UnknownChoiceError, "epochs"),
     (lambda _: predictor().query(sampled("nasbench201", 1)), ConfigError, "fit"),
@@ -68,7 +68,7 @@ CASES = [
     (lambda _: make_space("transbench101_micro"), UnknownChoiceError, "transbench101_micro"),
     (lambda _: register("semi_nnformer"), ConfigError, "semi_nnformer"),
     (lambda _: register("gcn"), ConfigError, "gcn"),
-    (lambda _: register(epoch=3), ConfigError, "epoch"),
+    (lambda _: register(epoch=3), UnknownChoiceError, "epoch"),
     (lambda _: register(model="aditive"), UnknownChoiceError, "aditive"),
     (lambda _: register(), MissingHostError, "NASLib"),
 ]
@@ -83,13 +83,13 @@ def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monke
 
 
 def test_registrations_that_differ(source_tree):
-    register("nnformer", epochs=7)
-    register("sure", recipe="statistics", processes=0, trees=1, std=True)
+    register("nnformer", model="nn-former", epochs=7)
+    register("sure", processes=0, trees=1, std=True)
     (module,) = compat.load("naslib.predictors.ensemble")
     for call, value in (
-        (lambda: register("nnformer", epochs=8), "epochs=7"),
-        (lambda: register("sure", recipe="statistics", processes=0, trees=1), "std=True"),
-        (lambda: register("unsure", recipe="paper", std=True), "standard deviation"),
+        (lambda: register("nnformer", model="nn-former", epochs=8), "epochs=7"),
+        (lambda: register("sure", processes=0, trees=1), "std=True"),
+        (lambda: register("unsure", model="nn-former", std=True), "standard deviation"),
         (module.Ensemble(num_ensemble=1, predictor_type="sure").get_ensemble, "num_ensemble is 1"),
     ):
         with pytest.raises(ConfigError, match=value):

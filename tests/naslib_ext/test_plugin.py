@@ -17,7 +17,7 @@ def ensemble(source_tree):
 
 
 def test_members_under_the_registered_name(ensemble):
-    register("nnformer", epochs=7, seed=3)
+    register("nnformer", model="nn-former", epochs=7, seed=3)
     members = ensemble(num_ensemble=4, predictor_type="nnformer", ss_type="nasbench201").get_ensemble()
     assert len({id(member) for member in members}) == 4
     for member in members:
@@ -41,21 +41,21 @@ def test_names_of_naslib_go_on_to_naslib(ensemble):
 
 def test_registration_is_idempotent_and_loud(ensemble):
     original = ensemble.get_ensemble
-    register("nnformer", epochs=7)
+    register("nnformer", model="nn-former", epochs=7)
     wrapped = ensemble.get_ensemble
-    register("nnformer", epochs=7)
+    register("nnformer", model="nn-former", epochs=7)
     assert ensemble.get_ensemble is wrapped is not original
-    register("other", epochs=8)
+    register("other", model="nn-former", epochs=8)
     for name, epochs in (("nnformer", 7), ("other", 8)):
         (member,) = ensemble(num_ensemble=1, predictor_type=name).get_ensemble()
         assert member.default_hyperparams["epochs"] == epochs
     unregister("nnformer")
     unregister("nnformer")
-    register("nnformer", epochs=8)
+    register("nnformer", model="nn-former", epochs=8)
 
 
 def test_one_model_whose_members_show_its_standard_deviation(ensemble):
-    register("sure", recipe="statistics", processes=0, trees=1, std=True)
+    register("sure", processes=0, trees=1, std=True)
     members = ensemble(num_ensemble=3, predictor_type="sure", ss_type="nasbench201").get_ensemble()
     architectures = sampled("nasbench201", 24)
     accuracies = [60 + 4.0 * architecture.op_indices.count(2) for architecture in architectures]

@@ -17,6 +17,8 @@ from nas_core.predictor import (
     NNFormer,
     NNFormerConfig,
     NNFormerPredictor,
+    PriorPredictor,
+    StatisticsPredictor,
     kendall_tau,
     reader_for,
 )
@@ -26,7 +28,6 @@ from nas_core.predictor.metrics import accuracy_within, mape
 from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import LogReadout
 from nas_core.predictor.nn_former.packed import PackedBatch
-from nas_core.predictor.prior import Prior, shipped_prior
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.statistics.features import Vocabulary, graph_statistics
 from nas_core.predictor.statistics.operation_features import operation_features
@@ -40,7 +41,6 @@ ROWS = SPACE.sample_rows(np.random.default_rng(0), 4)
 CELLS = nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (4, 6)))
 MODEL = NNFormer(NNFormerConfig(operations=5, max_nodes=8, dim=16, depth=1))
 LATENCY, READOUT = NNFormer(NNFormerConfig.latency(dim=16)), LogReadout(8, 2)
-PRIOR: Callable[[], Prior] = shipped_prior
 Case = tuple[Callable[[], Any], type[Exception], str]
 
 
@@ -59,9 +59,8 @@ SETTINGS: list[Case] = [
     *(
         (lambda name=name, value=value: paper(**{name: value}), ConfigError, f"{name} of ")
         for name, value in (
-            ("members", -1),
-            ("statistics", "half"),
-            ("trees", 2.5),
+            ("members", 0),
+            ("members", "two"),
             ("adapts", "no"),
             ("dim", "32"),
             ("dropout", float("nan")),
@@ -69,19 +68,16 @@ SETTINGS: list[Case] = [
             ("lr", float("inf")),
         )
     ),
-    *(
-        (lambda changes=changes: paper(**changes), ConfigError, "expected members 0 if statistics is 1")
-        for changes in ({"members": 0}, {"statistics": 1}, {"processes": 0, "trees": 0})
-    ),
     (lambda: paper(widht=3), ConfigError, "widht"),
     (lambda: paper(unseen="maybe"), UnknownChoiceError, "maybe"),
     (lambda: paper(targets="log"), UnknownChoiceError, "log"),
     (lambda: NNFormerPredictor("papper"), UnknownChoiceError, "papper"),
-    (lambda: NNFormerPredictor("best", prior=PRIOR()), ConfigError, "best"),
+    (lambda: StatisticsPredictor(trees=2.5), ConfigError, "2.5"),
+    (lambda: StatisticsPredictor(targets="log"), UnknownChoiceError, "log"),
     (lambda: get_recipe("network-latency").with_changes(loss="mse"), ConfigError, "mse"),
     (lambda: get_recipe("network-latency").with_changes(consistency_weight=0.5), ConfigError, "0.5"),
     (lambda: reader_for("nasbench202"), UnknownChoiceError, "nasbench202"),
-    (lambda: NNFormerPredictor("statistics", processes=0, trees=0), ConfigError, "processes 0, trees 0"),
+    (lambda: StatisticsPredictor(processes=0, trees=0), ConfigError, "processes 0, trees 0"),
     (lambda: parsed_accuracy_settings("additive", ["epochs=3"]), UnknownChoiceError, "epochs"),
     (lambda: parsed_accuracy_settings("aditive", []), UnknownChoiceError, "aditive"),
 ]
@@ -93,11 +89,11 @@ FITS: list[Case] = [
     (lambda: NNFormerPredictor("latency", **SMALL).fit(GRAPHS, TARGETS - 5), DataError, "-5"),
     (lambda: paper(epochs=20, lr=1e38, warmup=0.0).fit(GRAPHS, TARGETS), ConfigError, "1e+38"),
     (lambda: NNFormerPredictor("network-latency", **SMALL).fit(GRAPHS, TARGETS + 1), GraphError, "none costs"),
-    (lambda: NNFormerPredictor("prior").fit(GRAPHS, TARGETS), GraphError, "no descriptions of their operations"),
-    (lambda: NNFormerPredictor("prior").predict(GRAPHS), GraphError, "no descriptions of their operations"),
-    (lambda: NNFormerPredictor("prior").predict_with_std(CELLS), ConfigError, "prior"),
-    (lambda: NNFormerPredictor("prior").save("never.safetensors"), ConfigError, "not fitted"),
-    (lambda: paper().network_share, ConfigError, "not fitted"),
+    (lambda: PriorPredictor().fit(GRAPHS, TARGETS), GraphError, "no descriptions of their operations"),
+    (lambda: PriorPredictor().predict(GRAPHS), GraphError, "no descriptions of their operations"),
+    (lambda: PriorPredictor().predict_with_std(CELLS), ConfigError, "prior"),
+    (lambda: PriorPredictor().save("never.safetensors"), ConfigError, "not fitted"),
+    (lambda: StatisticsPredictor().predict_components(GRAPHS), ConfigError, "not fitted"),
 ]
 DATA: list[Case] = [
     (lambda: MODEL(Batch.of(Graphs.of([Graph([0, 5], [(0, 1)])]))), GraphError, "operation index 5"),

@@ -20,7 +20,7 @@ NETWORKS = random_graphs((70, 90, 66, 80, 75, 64, 120, 68), seed=2, features=Tru
 SMALL: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 100, "batch_size": 5}
 KINDS: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "dense": (CELLS, {"recipe": "paper"}),
-    "dense, best": (CELLS, {"recipe": "best", "pair_weight": 0.1}),
+    "dense, ensemble": (CELLS, {"recipe": "ensemble"}),
     "packed": (NETWORKS, {"recipe": "latency"}),
     "packed, logarithm": (NETWORKS, {"recipe": "network-latency"}),
     "dense, large": (NETWORKS, {"recipe": "paper", "targets": "normal"}),

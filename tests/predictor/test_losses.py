@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.losses import log_loss, ranking_loss, relative_loss
 
 TARGET = torch.tensor([1.0, 2.0, 4.0])
 
@@ -18,18 +18,6 @@ def test_ranking_loss_compares_differences() -> None:
     assert ranking_loss(predicted, TARGET, order).item() == pytest.approx((0.5 + 1.0 + 1.5) / 3)
     assert ranking_loss(TARGET + 7, TARGET, order).item() == 0
     assert ranking_loss(predicted, TARGET, torch.arange(3)).item() == 0
-
-
-def test_pairwise_loss_counts_each_ordered_pair_once() -> None:
-    predicted = torch.tensor([0.0, 0.3, 0.1])
-    gaps = [0.3, 0.1, -0.2]  # of 2 > 1, 3 > 1, 3 > 2: how far the better one is ahead
-    expected = sum(math.log1p(math.exp(-gap / 0.2)) for gap in gaps) / 3
-    assert pairwise_loss(predicted, TARGET, 0.2).item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_pairwise_loss_without_pairs_and_far_apart() -> None:
-    assert pairwise_loss(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 3.0]), 0.1).item() == 0
-    assert pairwise_loss(torch.tensor([0.0, 1e6]), torch.tensor([0.0, 1.0]), 0.1).item() == pytest.approx(0, abs=1e-20)
 
 
 def test_relative_loss() -> None:

@@ -63,4 +63,3 @@ def test_equal_graphs_are_in_one_fold() -> None:
     np.testing.assert_array_equal(fold[:90], fold[90:])
     assert sorted(set(fold.tolist())) == list(range(FOLDS)) and np.bincount(fold).min() >= 24
     assert not np.array_equal(fold, fold_of(twice, 1)) and fold_of(graphs[:3], 0).max() == 2
-    assert fold_of(graphs, 0, 3).max() == 2

@@ -10,7 +10,7 @@ import pytest
 from nas_core.errors import DataError
 from nas_core.graph import Graph, with_operations
 from nas_core.graph.nasbench201 import nasbench201_graphs
-from nas_core.predictor import NNFormerPredictor, kendall_tau, load_accuracy_model
+from nas_core.predictor import PriorPredictor, StatisticsPredictor, kendall_tau, load_accuracy_model
 from nas_core.predictor.prior import FILE, Benchmark, Prior, read_prior, write_prior
 from nas_core.predictor.statistics.operation_features import operation_features
 
@@ -26,7 +26,7 @@ def prior() -> Prior:
 
 
 def test_untrained_networks_are_ordered() -> None:
-    predictor = NNFormerPredictor("prior")
+    predictor = PriorPredictor()
     predicted = predictor.predict(CELLS)
     assert predicted.shape == (120,) and kendall_tau(predicted, GOOD) > 0.6
     assert predictor.predict(list(CELLS)[:1]) == pytest.approx(predicted[:1])
@@ -37,9 +37,9 @@ def test_untrained_networks_are_ordered() -> None:
 
 def test_a_fit_corrects_the_prior(tmp_path: Path) -> None:
     odd = GOOD + 4.0 * np.array([(g.ops == 3).sum() for g in CELLS])  # here pooling helps
-    before = kendall_tau(NNFormerPredictor("prior").predict(CELLS[30:]), odd[30:])
-    fitted = NNFormerPredictor("prior", processes=2, trees=1).fit(CELLS[:30], odd[:30])
-    alone = NNFormerPredictor("statistics", processes=2, trees=1).fit(CELLS[:30], odd[:30])
+    before = kendall_tau(PriorPredictor().predict(CELLS[30:]), odd[30:])
+    fitted = PriorPredictor(processes=2, trees=1).fit(CELLS[:30], odd[:30])
+    alone = StatisticsPredictor(processes=2, trees=1).fit(CELLS[:30], odd[:30])
     after = kendall_tau(fitted.predict(CELLS[30:]), odd[30:])
     assert after > before + 0.1 and after > kendall_tau(alone.predict(CELLS[30:]), odd[30:]) - 0.05
     values, deviation = fitted.predict_with_std(CELLS[30:])
@@ -50,8 +50,8 @@ def test_a_fit_corrects_the_prior(tmp_path: Path) -> None:
 
 
 def test_a_wrong_prior_has_no_weight() -> None:
-    fitted = NNFormerPredictor("prior", processes=2, trees=1).fit(CELLS[:60], -GOOD[:60])
-    assert fitted.statistics is not None and fitted.statistics.slope == 0
+    fitted = PriorPredictor(processes=2, trees=1).fit(CELLS[:60], -GOOD[:60])
+    assert fitted.statistics.slope == 0
     assert kendall_tau(fitted.predict(CELLS[60:]), -GOOD[60:]) > 0.7
 
 

@@ -9,11 +9,11 @@ from nas_core.predictor.recipes import get_recipe, required_settings
 from tests.predictor.graphs import random_graphs
 
 
-def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
-    recipe = get_recipe("best")
+def test_a_recipe_adapts_to_the_number_of_graphs() -> None:
+    recipe = get_recipe("ensemble")
     assert recipe.adapt(100) == recipe
-    changed = recipe.with_changes(statistics=0.5).adapt(4236)
-    assert changed.statistics == 0.5 and changed.train.batch_size == 66
+    changed = recipe.with_changes(members=2).adapt(4236)
+    assert changed.members == 2 and changed.train.batch_size == 66
     assert recipe.with_changes(batch_size=8, dim=64).adapt(6400).train.batch_size == 8
     assert recipe.adapt(100).train.batch_size == 16 and recipe.adapt(6400).train.batch_size == 100
     paper = get_recipe("paper")

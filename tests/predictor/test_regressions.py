@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
-from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor import StatisticsPredictor, kendall_tau
 from nas_core.predictor.statistics import model as model_module
 from nas_core.predictor.statistics import regressions as module
 from nas_core.predictor.statistics.model import UNSCALED, StatisticsModel
@@ -105,7 +105,7 @@ def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
 
 def test_a_mixture_has_an_additive_part_where_places_are_attributes() -> None:
     graphs, _, values = chains(160)
-    fitted = NNFormerPredictor("statistics", processes=1, trees=1).fit(graphs[:80], values[:80])
+    fitted = StatisticsPredictor(processes=1, trees=1).fit(graphs[:80], values[:80])
     parts = fitted.predict_components(graphs[80:])
     assert list(parts) == ["processes", "trees", "additive"] and kendall_tau(parts["additive"], values[80:]) > 0.95
     assert kendall_tau(fitted.predict(graphs[80:]), values[80:]) > 0.9

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 MAX_VALUES = 2**22
 """Largest number of values computed at once."""
 MEMBERS = 8
-"""Number of Gaussian processes and of boosted models, as in the recipe ``statistics``."""
+"""Number of Gaussian processes and of boosted models, as in the model ``statistics``."""
 
 
 class Graf:
@@ -122,7 +122,7 @@ class Forest:
 
 
 class ProcessesAndTrees:
-    """Mean of Gaussian processes and boosted trees as in the recipe ``statistics``, on these features only."""
+    """Mean of Gaussian processes and boosted trees as in the model ``statistics``, on these features only."""
 
     def __init__(self, operations: int, seed: int) -> None:
         self.operations, self.seed = operations, seed

@@ -12,22 +12,17 @@ from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "best, networks alone": ("best", {"statistics": 0.0}),
-    "best, networks alone, paper masks": ("best", {"statistics": 0.0, "sibling_mask": "paper"}),
+    "ensemble, paper masks": ("ensemble", {"sibling_mask": "paper"}),
     "true siblings": ("paper", {"sibling_mask": "paper"}),
 }
-"""Method -> recipe and changed settings: without statistics, or with the masks of the paper instead of those of the
-authors' code.
-"""
-MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
-"""Accuracy models other than NN-Former, including those of other distributions."""
+"""Method -> recipe and changed settings: with the masks of the paper instead of those of the authors' code."""
+MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", "prior"))
+"""Accuracy models without NN-Former and the prior, which was fitted to these benchmarks."""
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
-DEFAULT_METHODS = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
-METHODS = ("paper", "best", *VARIANTS, "statistics", *MODELS, *BASELINES)
+DEFAULT_METHODS = ("ensemble", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
+METHODS = ("paper", "ensemble", *VARIANTS, *MODELS, *BASELINES)
 TEST_LABELS = ", learned from mean test accuracies"
 """Suffix of a method trained on test accuracies: an upper bound."""
-REVISION = 3
-"""Increased when recipes with statistics give other results with equal settings."""
 
 
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
@@ -41,14 +36,12 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
     recipe = recipe_of(method, changes)
     if recipe is None:
         return None
-    settings = recipe.adapt(size).to_dict()
-    return settings_hash({**settings, "revision": REVISION} if recipe.statistics else settings)
+    return settings_hash(recipe.adapt(size).to_dict())
 
 
 def trains_networks(method: str) -> bool:
     """Return True if a method trains networks."""
-    recipe = recipe_of(method)
-    return method == "gcn" or (recipe is not None and recipe.members > 0)
+    return method == "gcn" or recipe_of(method) is not None
 
 
 def make_predictor(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
-from nas_core.predictor import AccuracyModel, NNFormerPredictor, kendall_tau
+from nas_core.predictor import AccuracyModel, StatisticsPredictor, kendall_tau
 
 Array = NDArray[np.float64]
 SELECTED = 50
@@ -48,6 +48,4 @@ def predict_with_std(predictor: Any, graphs: Graphs) -> tuple[Array, Array | Non
 
 def predict_components(predictor: Any, graphs: Graphs) -> Mapping[str, Array]:
     """Return predictions ``(G,)`` of each model of a weighted mean; empty for a single model."""
-    if not isinstance(predictor, NNFormerPredictor) or predictor.statistics is None:
-        return {}
-    return predictor.predict_components(graphs)
+    return predictor.predict_components(graphs) if isinstance(predictor, StatisticsPredictor) else {}

@@ -20,7 +20,7 @@ AIMS = {
     "nasbench101": {100: 0.74, 172: 0.79, 424: 0.83, 4236: 0.885},
     "nasbench201": {156: 0.82, 469: 0.87, 781: 0.885, 1563: 0.89},
 }
-_AVERAGED = ("tau_top_tenth", "tau_as_told", "within_1", "within_2", "network_share")
+_AVERAGED = ("tau_top_tenth", "tau_as_told", "within_1", "within_2")
 
 Record = Mapping[str, Any]
 

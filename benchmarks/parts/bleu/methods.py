@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parts.bleu.networks import SUPERNETS, Array, Indices, TranslationTask
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import ACCURACY_MODELS
 from nas_core.search.calibration.model import Calibration
 
 Estimate = tuple[Array, Array | None]
@@ -95,11 +95,11 @@ def calibration(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None)
     return method
 
 
-def graph_predictor(recipe: str, **settings: Any) -> Method:
+def graph_predictor(model: str, **settings: Any) -> Method:
     """Return a predictor on graphs, without a supernet."""
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
-        predictor = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)
+        predictor = ACCURACY_MODELS.get(model)(seed=0, unseen="ignore", targets="mean", **settings)
         predictor.fit(task.graphs.take(trained), task.bleu[trained])
         return predictor.predict(task.graphs), None
 
@@ -112,7 +112,7 @@ METHODS: dict[str, Method] = {
     "ridge_sizes": ridge_on_sizes,
     "ridge_both": ridge_on_both,
     "statistics": graph_predictor("statistics"),
-    "nn_former": graph_predictor("best", members=1, statistics=0.0, epochs=EPOCHS),
+    "nn_former": graph_predictor("nn-former", recipe="ensemble", members=1, epochs=EPOCHS),
     "calibration": calibration(),
     **{f"calibration_{name}": calibration((name,)) for name in SUPERNETS},
     **{f"part_{name}": calibration(part=name) for name in ("inherited", "sizes", "both")},

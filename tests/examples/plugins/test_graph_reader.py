@@ -38,7 +38,7 @@ def test_a_predictor_is_trained_and_used_with_it(tmp_path: Path, capsys: pytest.
     records: list[dict[str, Any]] = [{"architecture": names, "target": names.count("conv") / 7} for names in chains]
     data, model = tmp_path / "chains.jsonl", tmp_path / "chains.safetensors"
     data.write_text("".join(json.dumps(record) + "\n" for record in records))
-    small = ["--set", "epochs=5", "--set", "dim=16", "--set", "depth=1"]
+    small = ["--set", "processes=0", "--set", "trees=1"]
     train = ["lab", "predictor", "train", "--data", str(data), "--out", str(model), "--reader", "chains", *small]
     assert main(train) == 0, capsys.readouterr().err
     assert main(["lab", "predictor", "predict", "--model", str(model), "--data", str(data)]) == 0, (

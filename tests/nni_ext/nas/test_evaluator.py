@@ -19,7 +19,7 @@ from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 from nni.nas.strategy import RegularizedEvolution
 
 from nas_core.graph import Graph, nasbench201_graph
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import NNFormerPredictor, StatisticsPredictor
 from nni_ext import PredictorEvaluator, PredictorProfiler
 from nni_ext.graphs import nasbench201_sample
 
@@ -72,7 +72,7 @@ def test_what_a_trial_of_the_other_engine_receives(
 def test_the_standard_deviation_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cells = [nasbench201_graph([a, b, 3, 1, 2, 3]) for a in range(1, 5) for b in range(1, 5)]
     targets = [70.0 + 2 * len(graph.edges) + graph.ops.sum() for graph in cells]
-    predictor = NNFormerPredictor("statistics", processes=0, trees=1, unseen="ignore").fit(cells, targets)
+    predictor = StatisticsPredictor(processes=0, trees=1, unseen="ignore").fit(cells, targets)
     predictor.save(tmp_path / "p.safetensors")
     model = RawFormatModelSpace.from_model(small201()).freeze(SAMPLE)
     reports: list[Any] = []

@@ -7,11 +7,11 @@ import numpy as np
 from plotly.graph_objects import Figure, Scatter
 
 from nas_core.graph import nasbench201_string
-from nas_core.predictor import NNFormerPredictor, kendall_tau, reader_for
+from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
 CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} per line: your trained networks
 READER = "nasbench201"  # notation of the architectures, see 'nas-ext lab predictor train --help'
-RECIPE = os.environ.get("RECIPE", "statistics")  # best: with NN-Former, many minutes
+MODEL = os.environ.get("MODEL", "statistics")  # prior: also fitted to public benchmarks
 CANDIDATES = int(os.environ.get("CANDIDATES", "300"))  # untrained cells that are ranked
 
 with open(CELLS, encoding="utf-8") as lines:
@@ -19,7 +19,7 @@ with open(CELLS, encoding="utf-8") as lines:
 graphs = [reader_for(READER).read(cell["architecture"]) for cell in cells]
 accuracies = np.array([cell["target"] for cell in cells])
 half = len(cells) // 2  # one half is fitted, the other evaluates
-model = NNFormerPredictor(RECIPE, seed=0).fit(graphs[:half], accuracies[:half])
+model = ACCURACY_MODELS.get(MODEL)(seed=0).fit(graphs[:half], accuracies[:half])
 mean, std = model.predict_with_std(graphs[half:])
 tau = kendall_tau(mean, accuracies[half:])
 baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies[half:])
