@@ -33,13 +33,14 @@ from nas_core.predictor.files import (
 from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import member_file
 from nas_core.predictor.readers import reader_names
+from nas_core.predictor.recipes import RECIPES
 from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
 _READER = f"Graph reader of the architectures: one of {', '.join(reader_names())}."
 _MODEL = f"Model: one of {', '.join(ACCURACY_MODELS.names())}."
-_SET = "Setting of the model, NAME=VALUE; repeatable. nn-former has recipe=paper, ensemble, latency or network-latency."
+_SET = f"Setting of the model, NAME=VALUE; repeatable. The setting recipe of nn-former is one of {', '.join(RECIPES)}."
 _DEVICE = "Device: cpu, cuda, cuda:1."
 _UNSEEN = f"What to do about operations that no training record has: {', '.join(UNSEEN)}; default: as in training."
 _FORCE = "Replace existing output files."

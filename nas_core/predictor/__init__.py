@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.predictor.acquisition import expected_improvement
     from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model
     from nas_core.predictor.estimator import NNFormerPredictor
     from nas_core.predictor.metrics import kendall_tau
@@ -24,7 +23,6 @@ __all__ = [
     "PriorPredictor",
     "Reader",
     "StatisticsPredictor",
-    "expected_improvement",
     "kendall_tau",
     "load_accuracy_model",
     "reader_for",

@@ -75,7 +75,7 @@ class Recipe:
         return cls(**{**data, **configs, "fixed": tuple(data["fixed"])})
 
 
-_RECIPES = {
+RECIPES = {
     recipe.name: recipe
     for recipe in (
         # Training and masks of the released code, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
@@ -110,15 +110,11 @@ _RECIPES = {
 }  # fmt: skip
 
 
-def list_recipes() -> list[str]:
-    return list(_RECIPES)
-
-
 def get_recipe(name: str) -> Recipe:
     """Return a recipe by name."""
-    if name not in _RECIPES:
-        raise unknown_choice("recipe of a predictor", name, _RECIPES)
-    return _RECIPES[name]
+    if name not in RECIPES:
+        raise unknown_choice("recipe of a predictor", name, RECIPES)
+    return RECIPES[name]
 
 
 def recipe_types() -> dict[str, type]:

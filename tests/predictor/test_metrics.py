@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import norm
 
-from nas_core.predictor import expected_improvement, kendall_tau
+from nas_core.predictor import kendall_tau
 from nas_core.predictor.metrics import accuracy_within, mape
 
 
@@ -30,16 +27,3 @@ def test_accuracy_within() -> None:
     assert accuracy_within(predicted, target) == pytest.approx(80)
     assert accuracy_within(predicted, target, 5) == pytest.approx(40)
     assert accuracy_within([1.0, 2.0], [1.0, 2.0], 0) == 100
-
-
-@pytest.mark.parametrize(("mean", "std", "best"), [(0.9, 0.02, 0.93), (0.95, 0.01, 0.93), (0.93, 0.5, 0.93)])
-def test_expected_improvement_is_its_integral(mean: float, std: float, best: float) -> None:
-    density = norm(mean, std).pdf
-    larger = quad(lambda y: (y - best) * density(y), best, best + 12 * std, epsabs=1e-14)[0]
-    smaller = quad(lambda y: (best - y) * density(y), best - 12 * std, best, epsabs=1e-14)[0]
-    np.testing.assert_allclose(expected_improvement([mean], [std], best), [larger], rtol=1e-6)
-    np.testing.assert_allclose(expected_improvement([mean], [std], best, maximize=False), [smaller], rtol=1e-6)
-
-
-def test_a_certain_value_improves_by_its_mean() -> None:
-    np.testing.assert_allclose(expected_improvement([0.9, 0.95], [0.0, 0.0], 0.92), [0.0, 0.03])

@@ -9,7 +9,7 @@ from benchmarks.parts.accuracy.graf import Forest, ProcessesAndTrees
 from benchmarks.parts.baselines import GCN, LightGBM, Ridge
 from benchmarks.parts.resumable import settings_hash
 from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
-from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
+from nas_core.predictor.recipes import RECIPES, Recipe, get_recipe
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ensemble, paper masks": ("ensemble", {"sibling_mask": "paper"}),
@@ -28,7 +28,7 @@ TEST_LABELS = ", learned from mean test accuracies"
 def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | None:
     """Return the recipe of an NN-Former method; None for others."""
     recipe, variant = VARIANTS.get(method, (method, {}))
-    return get_recipe(recipe).with_changes(**{**variant, **dict(changes)}) if recipe in list_recipes() else None
+    return get_recipe(recipe).with_changes(**{**variant, **dict(changes)}) if recipe in RECIPES else None
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
