@@ -58,6 +58,9 @@ class TargetScale:
         return _interpolate(learned, self.learned, self.targets)
 
 
+IDENTITY = TargetScale((), ())
+
+
 def _interpolate(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
     if not x:
         return values

@@ -14,10 +14,10 @@ from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import StatisticsPredictor, kendall_tau
 from nas_core.predictor.statistics import model as model_module
 from nas_core.predictor.statistics import regressions as module
-from nas_core.predictor.statistics.model import UNSCALED, StatisticsModel
+from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.operation_features import FEATURES
 from nas_core.predictor.statistics.regressions import Additive, GaussianProcess, ridge_path, tensors_of
-from nas_core.predictor.targets import TargetScale
+from nas_core.predictor.targets import IDENTITY, TargetScale
 from tests.predictor.graphs import random_graphs
 
 LAYERS, KINDS = 6, 4
@@ -98,8 +98,8 @@ def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
         alpha = float(pull @ weights[i] / (weights[i] @ weights[i]))
         again = Ridge(alpha=alpha).fit(counts[others], noisy[others], squares[others])
         assert path[i, 7] == pytest.approx(again.predict(counts[7:8])[0], rel=1e-6)
-    _, left_out = Additive.fit(counts, noisy, UNSCALED)
-    _, repeated = Additive.fit(np.repeat(counts, 3, 0), np.repeat(noisy, 3), UNSCALED)
+    _, left_out = Additive.fit(counts, noisy, IDENTITY)
+    _, repeated = Additive.fit(np.repeat(counts, 3, 0), np.repeat(noisy, 3), IDENTITY)
     assert np.allclose(repeated, np.repeat(left_out, 3))
 
 

@@ -20,10 +20,9 @@ from nas_core.predictor.mixture import calibration_factor
 from nas_core.predictor.progress import Progress
 from nas_core.predictor.statistics.features import MAX_LEVELS, level_counts, levels_of, padded
 from nas_core.predictor.statistics.regressions import Additive, tensors_of
-from nas_core.predictor.targets import TargetScale
+from nas_core.predictor.targets import IDENTITY
 
 Array = NDArray[np.float64]
-UNSCALED = TargetScale((), ())
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,10 @@ class Counts:
         return cls(tensors["kinds"].numpy(), tuple(levels[str(i)].numpy() for i in range(len(levels))))
 
 
-@dataclass(frozen=True)
-class AdditiveConfig:
-    """Settings of :class:`AdditivePredictor`, which has none."""
-
-
 class AdditivePredictor(AccuracyModel):
     """Sum of a weight per operation, for latencies and at least ten graphs; fits in milliseconds."""
 
     name = "additive"
-    config_class = AdditiveConfig
     _model: Additive
     _counts: Counts
     _deviation: float
@@ -96,7 +89,7 @@ class AdditivePredictor(AccuracyModel):
         columns = counts.describe(graphs)
         if not columns.std(0).any():
             raise DataError("all graphs have the same operations; give graphs that differ")
-        model, leave_one_out = Additive.fit(columns, targets, UNSCALED, counts.kind_columns)
+        model, leave_one_out = Additive.fit(columns, targets, IDENTITY, counts.kind_columns)
         self._model, self._counts = model, counts
         self._deviation = calibration_factor(np.abs(targets - leave_one_out) / self._units(leave_one_out))
 

@@ -27,12 +27,11 @@ from nas_core.predictor.statistics.regressions import (
     KernelSums,
     tensors_of,
 )
-from nas_core.predictor.targets import TargetScale
+from nas_core.predictor.targets import IDENTITY, TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5  # fraction of the statistics in each Gaussian process (random subspaces, Ho 1998)
 CHUNK = 50_000
-UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0  # number of pseudo-graphs with slope 0 that regularise the weight of a prior
 FADES = 100.0  # number of training graphs that halves the weight of a prior
 FEW = 64  # maximum number of graphs for which the boosted models are joined into one, to save calls
@@ -65,7 +64,7 @@ class StatisticsModel:
         fold: NDArray[np.int64],
         progress: Progress | None = None,
         prior: Prior | None = None,
-        scale: TargetScale = UNSCALED,
+        scale: TargetScale = IDENTITY,
     ) -> tuple[StatisticsModel, Array]:
         """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions ``(K, G)``.
 
