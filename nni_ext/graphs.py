@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import unknown_choice
-from nas_core.graph import Graph, GraphError, nasbench101_graph, nasbench201_graph
-from nas_core.graph.nasbench101 import OPERATIONS
-from nas_core.graph.nasbench201 import STATES
+from nas_core.graph import Graph, GraphError
+from nas_core.graph.nasbench101 import OPERATIONS, nasbench101_graph
+from nas_core.graph.nasbench201 import STATES, nasbench201_graph
 
 Sample = Mapping[str, Any]
 """Sample of an NNI model space: label -> value."""

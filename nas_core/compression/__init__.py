@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.compression.pipeline import CompressConfig, Compression, compress
+    from nas_core.compression.pipeline import CompressConfig, compress
 
 __all__ = [
     "CompressConfig",
-    "Compression",
     "compress",
 ]
 

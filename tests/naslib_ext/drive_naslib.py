@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nas_core.graph import nasbench201_graph
+from nas_core.graph.nasbench201 import nasbench201_graph
 from naslib_ext import AccuracyPredictor, compat, register
 from naslib_ext.evaluation import NASBench201Table, Settings, make_space
 from naslib_ext.graphs import graph_of

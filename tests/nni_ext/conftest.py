@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import nni_ext  # noqa: F401  mends torchvision before the tests import NNI
-from nas_core.graph import Graph, nasbench101_graph
+from nas_core.graph import Graph
+from nas_core.graph.nasbench101 import nasbench101_graph
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.graph import nasbench101_graph, nasbench201_graph
+from nas_core.graph.nasbench101 import nasbench101_graph
+from nas_core.graph.nasbench201 import nasbench201_graph
 from nas_core.space import SearchSpace
 from nas_core.space.labels import architecture_of
 from nni_ext.graphs import nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.graph import Graph, nasbench101_graph, nasbench201_graph
+from nas_core.graph import Graph
+from nas_core.graph.nasbench101 import nasbench101_graph
+from nas_core.graph.nasbench201 import nasbench201_graph
 from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import reader_for
 from nas_core.predictor.files import holdout_split, prediction_rows, read_records, write_predictions

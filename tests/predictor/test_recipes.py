@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nas_core.graph import Graph, Graphs, nasbench201_graph
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.nasbench201 import nasbench201_graph
 from nas_core.predictor import READERS, NNFormer, reader_for
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import get_recipe, required_settings

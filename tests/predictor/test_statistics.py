@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nas_core.graph import Graph, GraphError, Graphs, Operation, nasbench101_graph, nasbench201_graph, with_operations
-from nas_core.graph.nasbench201 import nasbench201_graphs
+from nas_core.graph import Graph, GraphError, Graphs, Operation, with_operations
+from nas_core.graph.nasbench101 import nasbench101_graph
+from nas_core.graph.nasbench201 import nasbench201_graph, nasbench201_graphs
 from nas_core.predictor.statistics import features as module
 from nas_core.predictor.statistics.features import (
     Description,

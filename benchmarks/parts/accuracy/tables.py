@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts import published
-from nas_core.graph import Graphs, nasbench301_graph, transnasbench_macro_graph
+from nas_core.graph import Graphs
+from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.transnasbench import transnasbench_macro_graph
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ from nni.nas.nn.pytorch import ModelSpace
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 from nni.nas.strategy import RegularizedEvolution
 
-from nas_core.graph import Graph, nasbench201_graph
+from nas_core.graph import Graph
+from nas_core.graph.nasbench201 import nasbench201_graph
 from nas_core.predictor import NNFormerPredictor, StatisticsPredictor
 from nni_ext import PredictorEvaluator, PredictorProfiler
 from nni_ext.graphs import nasbench201_sample

@@ -21,7 +21,7 @@ from nni.nas.profiler import Profiler
 from nni.nas.space import SimplifiedModelSpace
 
 from nas_core.errors import ConfigError
-from nas_core.graph import nasbench101_graph
+from nas_core.graph.nasbench101 import nasbench101_graph
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.predict import predict_module_latency
