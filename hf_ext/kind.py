@@ -13,7 +13,7 @@ from hf_ext.per_layer import resize_layers
 from nas_core.errors import ConfigError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs, StackGenes
-from nas_core.models.kind import ModelKind, SpacePart
+from nas_core.models.kind import ModelKind, WorkloadPart
 from nas_core.models.workload import FIRST_WORD, check_minimum, same_draws
 from nas_core.optional import require
 from nas_core.space import Architecture, SearchSpace
@@ -152,7 +152,9 @@ class _LlamaKind(ModelKind):
             resize_layers(model, "layers")
         return model.eval()  # type: ignore[no-any-return]
 
-    def exports(self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig) -> list[SpacePart]:
+    def exports(
+        self, space: SearchSpace, architecture: Architecture, config: LlamaWorkloadConfig
+    ) -> list[WorkloadPart]:
         raise ConfigError(
             "decoders of Llama's family cannot be exported by nas-ext; run 'nas-ext extract', and export the extracted"
             " folder with another tool for models of transformers"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import StackGenes
-from nas_core.models.kind import ModelKind, SpacePart
+from nas_core.models.kind import ModelKind, WorkloadPart
 from nas_core.models.translation import costs
 from nas_core.models.translation.kind import TRANSLATION
 from nas_core.models.translation.workload import TranslationWorkloadConfig
@@ -144,7 +144,7 @@ class _MarianKind(ModelKind):
 
     def exports(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
-    ) -> list[SpacePart]:
+    ) -> list[WorkloadPart]:
         raise ConfigError(
             "translation networks of Marian cannot be exported by nas-ext; run 'nas-ext extract', and export the"
             " extracted folder with another tool for models of transformers"

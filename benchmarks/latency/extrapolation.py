@@ -31,7 +31,7 @@ from nas_core.latency.by_graph.dataset.export import exported
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import shipped_model
-from nas_core.latency.by_graph.unseen import extrapolation_spread
+from nas_core.latency.by_graph.unseen import extrapolation_std
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "extrapolation.json"
@@ -117,7 +117,7 @@ def measure(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any]
         content = exported(network, inputs)
     graphs = Graphs.of([read_onnx(content, warn=False).graph])
     predicted, std = (float(values[0]) for values in model.predict_with_std(graphs))
-    extrapolation = float(extrapolation_spread(graphs, model.info["ranges"])[0])
+    extrapolation = float(extrapolation_std(graphs, model.info["ranges"])[0])
     measure_ms = pass_timer(content, inputs, predicted)
     return {
         "network": case.network,

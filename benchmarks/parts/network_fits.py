@@ -83,7 +83,7 @@ def run_fit(fit: Fit, data: NetworkLatencies) -> dict[str, Any]:
     fit_end = time.perf_counter()
     fit_cpu_s = time.process_time() - cpu_start
     predicted, std = model.predict_with_std(test.graphs)
-    deviation = np.sqrt(np.maximum((std / predicted) ** 2 - model.relative_spread**2, 0))
+    deviation = np.sqrt(np.maximum((std / predicted) ** 2 - model.relative_std**2, 0))
     return {
         **fit.key(fingerprint(data)),
         "quality": {

@@ -37,19 +37,12 @@ def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:
     return HATEvolutionSampler(table.space, table.limits, seed=seed, iterations=400, population=20, parents=10)
 
 
-def _ranknas(table: Table, seed: int) -> optuna.samplers.BaseSampler:
-    return RankNASSampler(
-        table.space, table.limits, seed=seed, samples=20, rounds=400, per_round=10, candidates=1000,
-        generations=3, parents=50, children=100,
-    )  # fmt: skip
-
-
 SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
     "random": lambda table, seed: optuna.samplers.RandomSampler(seed=seed),
     "tpe": lambda table, seed: optuna.samplers.TPESampler(seed=seed),
     "nsga-ii": lambda table, seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
     "hat evolution": _evolution,
-    "ranknas": _ranknas,
+    "ranknas": lambda table, seed: RankNASSampler(table.space, table.limits, seed=seed),
 }
 
 

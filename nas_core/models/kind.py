@@ -23,7 +23,7 @@ _PAIR = ("source_vocab", "target_vocab")
 
 
 @dataclass(frozen=True)
-class SpacePart:
+class WorkloadPart:
     """A network of a latency workload, with inputs for export. It runs ``times`` times per pass."""
 
     name: str
@@ -119,7 +119,7 @@ class ModelKind(ABC):
         """
 
     @abstractmethod
-    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
+    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[WorkloadPart]:
         """Return the networks of the latency workload for ONNX export."""
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -171,10 +171,10 @@ class OnePassKind(ModelKind):
             network, inputs = self.build(space, architecture, config), self.inputs(architecture, config)
         return OnePassWorkload(network, inputs, device)
 
-    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
+    def exports(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[WorkloadPart]:
         architecture = space.validate(architecture)
         network = self.build(space, architecture, config).eval()
-        return [SpacePart("network", network, self.inputs(architecture, config))]
+        return [WorkloadPart("network", network, self.inputs(architecture, config))]
 
 
 NETWORK_KINDS: Registry[ModelKind] = Registry(

@@ -44,5 +44,5 @@ def attention_numbers(
 
     For arguments, see :func:`layer_numbers`.
     """
-    buffers = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
+    buffers = kind.temporary_numel(batch, length, length, qkv, heads, clip, causal=causal)
     return batch * length * (4 * qkv + width) + buffers

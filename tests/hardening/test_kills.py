@@ -59,7 +59,7 @@ def test_a_collection_of_latencies(tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("onnx") is None, reason="needs onnx")
 def test_a_data_set_of_network_latencies(tmp_path: Path) -> None:
     folder = tmp_path / "set"
-    config = NetworkSetConfig(visits=1, together=2, min_ms=1e-3, runtimes=("torch",), max_ms=1e9)
+    config = NetworkSetConfig(visits=1, group_size=2, min_ms=1e-3, runtimes=("torch",), max_ms=1e9)
 
     def work() -> None:
         collect_networks(folder, (ONE, TWO), 8, TIMING, config, progress=False)

@@ -82,9 +82,9 @@ def train(
     typer.echo(Table(_QUALITY, [{"family": name, **asdict(row)} for name, row in quality.items()]).text())
     typer.echo(f"fitted on {len(learned)} networks, evaluated on {len(held_out)} held-out networks")
     if everything:
-        held_out_metrics, std = fitted.info["held_out"], fitted.relative_spread
+        held_out_metrics, std = fitted.info["held_out"], fitted.relative_std
         fitted = _fit(model_class(**changes).on(device), networks, seed)
-        fitted.relative_spread = std
+        fitted.relative_std = std
         fitted.info["held_out"] = held_out_metrics
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
     fitted.info |= {
@@ -113,7 +113,7 @@ def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
     typer.echo(
         f"{model.name} model of {before} on {len(networks)} networks of {model.machine} in {target}: error {raw:.1f} %"
         f" before, {held_out['mape_percent']:.1f} % after (each network held out in turn), standard deviation"
-        f" {100 * model.relative_spread:.1f} %: {out}"
+        f" {100 * model.relative_std:.1f} %: {out}"
     )
 
 

@@ -20,7 +20,7 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
     MAX_TRUSTED_STD,
-    extrapolation_spread,
+    extrapolation_std,
     ranges_of,
     sizes_out_of_range,
     unseen_operations,
@@ -53,7 +53,7 @@ class GraphLatencyModel(LatencyModel):
         self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known_operations: frozenset[int] = frozenset()
-        self.relative_spread = 0.0
+        self.relative_std = 0.0
         """Standard deviation of measured / predicted latency."""
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
@@ -115,7 +115,7 @@ class GraphLatencyModel(LatencyModel):
         self.check(data.graphs)
         ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], MIN_MS))
         leave_one_out = (ratios.sum() - ratios) / (len(ratios) - 1)
-        self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - leave_one_out)))
+        self.relative_std = calibration_factor(np.abs(np.expm1(ratios - leave_one_out)))
         self.info = {**self.info, "factor": float(np.exp(ratios.mean())), "machine": dict(machine)}
         self.info["held_out"] = {
             "networks": len(data),
@@ -141,13 +141,13 @@ class GraphLatencyModel(LatencyModel):
         if factor := self.info.get("factor"):
             predicted, deviation = predicted * factor, None
         predicted = np.maximum(predicted, MIN_MS)
-        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"]))
+        relative = np.hypot(self.relative_std, extrapolation_std(data, self.info["ranges"]))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
         """Return a description of sizes so far outside the training range that predictions are guesses, or ''."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
-        if extrapolation_spread(graphs, ranges)[0] <= MAX_TRUSTED_STD:
+        if extrapolation_std(graphs, ranges)[0] <= MAX_TRUSTED_STD:
             return ""
         return "; ".join(sizes_out_of_range(graphs, ranges).values())
 
@@ -181,7 +181,7 @@ class GraphLatencyModel(LatencyModel):
     def _fit_std(self, data: NetworkLatencies) -> Floats:
         predicted = self.predict(data.graphs)
         low, high = np.quantile(data.latency_ms / predicted, (0.16, 0.84))
-        self.relative_spread = float(high - low) / 2
+        self.relative_std = float(high - low) / 2
         return predicted
 
     def save(self, path: str | Path) -> None:
@@ -194,7 +194,7 @@ class GraphLatencyModel(LatencyModel):
         """Create a fitted model from the results of :meth:`header` and :meth:`tensors`."""
         model = cls(**header["settings"])
         model.known_operations = frozenset(int(op) for op in header["known"])
-        model.relative_spread, model.info = float(header["relative_spread"]), dict(header["info"])
+        model.relative_std, model.info = float(header["relative_std"]), dict(header["info"])
         model.restore(header, tensors)
         return model
 
@@ -204,7 +204,7 @@ class GraphLatencyModel(LatencyModel):
             "model": self.name,
             "settings": asdict(self.config),
             "known": sorted(self.known_operations),
-            "relative_spread": self.relative_spread,
+            "relative_std": self.relative_std,
             "info": self.info,
         }
 

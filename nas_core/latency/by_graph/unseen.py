@@ -64,7 +64,7 @@ def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
     return texts
 
 
-def extrapolation_spread(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
+def extrapolation_std(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
     """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside."""
     deviations = [_SIZES[name].std * distances for name, (_, distances) in _distances(graphs, ranges).items()]
     return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *deviations]).sum(0)))

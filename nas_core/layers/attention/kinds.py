@@ -160,7 +160,7 @@ class AttentionKind(ABC):
         """
         return 2 * queries * keys * width
 
-    def held(
+    def temporary_numel(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
         """Count elements of temporary tensors at their peak, without queries, keys, values and outputs.

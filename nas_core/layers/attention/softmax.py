@@ -55,7 +55,7 @@ class SoftmaxAttention(AttentionKind):
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
         return 2 * queries * keys * width + (queries * width * (2 * clip + 1) if clip else 0)
 
-    def held(
+    def temporary_numel(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
         return (batch * heads + 4) * queries * keys if clip else 0  # relative bias and two int64 distance tables

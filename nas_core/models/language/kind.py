@@ -8,7 +8,7 @@ import torch
 
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs
-from nas_core.models.kind import FormulaKind, SpacePart
+from nas_core.models.kind import FormulaKind, WorkloadPart
 from nas_core.models.language import costs
 from nas_core.models.language.net import GENES, LanguageNet, check_language_space
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
@@ -54,7 +54,7 @@ class _LanguageKind(FormulaKind):
 
     def exports(
         self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig
-    ) -> list[SpacePart]:
+    ) -> list[WorkloadPart]:
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)
@@ -64,8 +64,8 @@ class _LanguageKind(FormulaKind):
         prompt, step = language_parts(net, architecture, config.prompt_length + config.new_tokens)
         stream, position = torch.Generator().manual_seed(0), config.prompt_length + config.new_tokens // 2
         return [
-            SpacePart("prompt", prompt.module, part_inputs(prompt, config.prompt_length, config.batch, stream)),
-            SpacePart("decoding", step.module, part_inputs(step, position, config.batch, stream), config.new_tokens),
+            WorkloadPart("prompt", prompt.module, part_inputs(prompt, config.prompt_length, config.batch, stream)),
+            WorkloadPart("decoding", step.module, part_inputs(step, position, config.batch, stream), config.new_tokens),
         ]
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:

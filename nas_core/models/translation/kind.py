@@ -13,7 +13,7 @@ import torch
 from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.kinds import ATTENTION_KINDS
-from nas_core.models.kind import ModelKind, SpacePart, layered_genes
+from nas_core.models.kind import ModelKind, WorkloadPart, layered_genes
 from nas_core.models.translation import costs
 from nas_core.models.translation.genes import (
     GENES,
@@ -130,7 +130,7 @@ class _TranslationKind(ModelKind):
 
     def exports(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
-    ) -> list[SpacePart]:
+    ) -> list[WorkloadPart]:
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)
@@ -139,8 +139,10 @@ class _TranslationKind(ModelKind):
         # at least one past word: ONNX files cannot have empty inputs
         stream, lengths = torch.Generator().manual_seed(0), (config.source_length, max(1, config.target_length // 2))
         return [
-            SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
-            SpacePart("decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length),
+            WorkloadPart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
+            WorkloadPart(
+                "decoder", step.module, part_inputs(step, *lengths, config.beam, stream), config.target_length
+            ),
         ]
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:

@@ -68,7 +68,7 @@ def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_pa
     assert code == 0 and "fitted on 48 networks, evaluated on 12" in out
     assert all(f"\n{row} " in out for row in ("residual", "chain", "average", "all"))
     fitted = load_latency_model(path, "graph")
-    assert fitted.info["runtime"] == "torch" and fitted.info["networks"] == 48 and fitted.relative_spread < 0.05
+    assert fitted.info["runtime"] == "torch" and fitted.info["networks"] == 48 and fitted.relative_std < 0.05
     assert fitted.info["held_out_families"]["all"]["mape_percent"] == fitted.info["held_out"]["mape_percent"]
 
 

@@ -52,7 +52,7 @@ class TestEnsemble(NetworkModelContract):
         )
         assert predicted == pytest.approx(np.sqrt(first * second))
         disagreement = abs(np.log(first / second)) / np.sqrt(2)
-        assert std == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
+        assert std == pytest.approx(predicted * np.hypot(fitted.relative_std, disagreement))
 
 
 def test_prices_generalise_to_an_unseen_family() -> None:
@@ -73,7 +73,7 @@ def test_a_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
     ratio, deviation = inner.predict_with_std(data.graphs)
     predicted, std = model.predict_with_std(data.graphs)
     assert predicted == pytest.approx(counts * ratio)
-    assert std**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
+    assert std**2 == pytest.approx((predicted * model.relative_std) ** 2 + (counts * deviation) ** 2)
     model.save(path)
     assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), predicted)
     with pytest.raises(DataError, match="not an accuracy predictor"):

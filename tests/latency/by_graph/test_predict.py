@@ -16,7 +16,7 @@ from nas_core.latency.by_graph import shipped_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks, read_module
-from nas_core.latency.by_graph.unseen import extrapolation_spread
+from nas_core.latency.by_graph.unseen import extrapolation_std
 from tests.graph.onnx.models import residual
 from tests.latency.by_graph.toy import CONV, RELU, toy_networks
 
@@ -52,9 +52,9 @@ def test_a_module_costs_what_its_operators_do(model: GraphLatencyModel) -> None:
     )
     assert prediction.latency_ms == pytest.approx(expected + model.prices[-1], rel=1e-4)
     read = read_module(module, torch.zeros(1, 3, 16, 16))
-    beyond = extrapolation_spread(Graphs.of([read.graph]), model.info["ranges"])[0]  # it is small
+    beyond = extrapolation_std(Graphs.of([read.graph]), model.info["ranges"])[0]  # it is small
     assert beyond > 0
-    assert prediction.std_ms == pytest.approx(prediction.latency_ms * np.hypot(model.relative_spread, beyond))
+    assert prediction.std_ms == pytest.approx(prediction.latency_ms * np.hypot(model.relative_std, beyond))
     assert module.training and not module.norm.training, "the module stays as it is"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.operators import KIND_NAMES
-from nas_core.latency.by_graph.unseen import extrapolation_spread, ranges_of, sizes_out_of_range
+from nas_core.latency.by_graph.unseen import extrapolation_std, ranges_of, sizes_out_of_range
 
 BATCH, SIZE, LENGTH = 0.15, 0.15, 0.35
 """Relative spread for each factor e beyond."""
@@ -34,7 +34,7 @@ def network(
 def spreads(*networks: Graph) -> list[float]:
     trained = ranges_of(Graphs.of([network(softmax=[1, 4, 20, 20]), network(gflops=2, softmax=[1, 4, 100, 100])]))
     assert trained["attended positions"] == [20.0, 100.0] and trained["GFLOPs"] == [1.0, 2.0]
-    return [float(x) for x in extrapolation_spread(Graphs.of(networks), trained)]
+    return [float(x) for x in extrapolation_std(Graphs.of(networks), trained)]
 
 
 def test_no_spread_inside_the_training() -> None:

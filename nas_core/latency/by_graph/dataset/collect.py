@@ -47,7 +47,7 @@ _TOLERANCE = 0.02  # maximum relative difference between the outputs of two runt
 _FEW_PASSES = 3
 
 _RANGES = {
-    **dict.fromkeys(("visits", "together", "max_batch"), Range(1)),
+    **dict.fromkeys(("visits", "group_size", "max_batch"), Range(1)),
     **dict.fromkeys(("min_ms", "max_ms"), Range(0, exclude=(0,))),
 }
 
@@ -64,7 +64,7 @@ class NetworkSetConfig:
     """Seed of the random networks."""
     visits: int = 4
     """Measurements of each network, some seconds apart; four halve the noise."""
-    together: int = 8
+    group_size: int = 8
     """Networks measured in turn; if the process is killed, they are measured again."""
     min_ms: float = 5.0
     """Minimum time in ms between two passes of the reference network; a faster network runs several times."""
@@ -304,9 +304,9 @@ def _measure_groups(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, LoadedNetwork | str]]:
-    """Measure networks in groups of ``config.together``, and yield each with its measurements or a reason for none."""
-    for first in range(0, len(planned), config.together):
-        group = planned[first : first + config.together]
+    """Measure networks in groups of ``config.group_size``; yield each with its measurements or a reason for none."""
+    for first in range(0, len(planned), config.group_size):
+        group = planned[first : first + config.group_size]
         outcomes: dict[str, LoadedNetwork | str] = {}
         for number in range(config.visits + 1):
             for network in group:

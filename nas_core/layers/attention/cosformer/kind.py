@@ -182,7 +182,7 @@ class LinearAttention(AttentionKind):
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
         return (queries + keys) * 2 * (width // heads) * width
 
-    def held(
+    def temporary_numel(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
         # Non-causal: ReLU, features and outputs of a block of queries, the previous block, and features of keys.

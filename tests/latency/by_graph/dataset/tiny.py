@@ -13,7 +13,7 @@ from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig
 from nas_core.latency.by_graph.families.family import Family
 
 TIMING = TimingConfig(repeats=2, warmup=0)
-CONFIG = NetworkSetConfig(visits=2, together=2, min_ms=1e-3)
+CONFIG = NetworkSetConfig(visits=2, group_size=2, min_ms=1e-3)
 
 
 def sample(rng: np.random.Generator) -> dict[str, Any]:
