@@ -124,8 +124,12 @@ def tau(estimates: Qualities, reference: Qualities) -> float:
     return float(np.mean((signs * expected).sum((1, 2)) / np.maximum(products, 1)))
 
 
+def inherited_mean(estimates: Qualities, reference: Qualities) -> float:
+    return float(estimates.mean())
+
+
 FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {
-    "error": error, "centred_error": centred_error, "tau": tau
+    "error": error, "centred_error": centred_error, "tau": tau, "inherited": inherited_mean
 }  # fmt: skip
 
 
@@ -170,8 +174,10 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                     row[name] = figure(estimates, reference)
                     row |= _interval(figure, estimates, base, reference, name)
                     if method != BASELINE:
-                        scale = 0.1 if name == "tau" else EFFECT * figure(base, reference)
-                        verdict = _verdict(*row[f"{name}_difference"][1:], scale, name == "tau")
+                        size = error if name == "inherited" else figure
+                        scale = 0.1 if name == "tau" else EFFECT * size(base, reference)
+                        larger_is_better = name == "tau" or (name == "inherited" and metric != "nll_loss")
+                        verdict = _verdict(*row[f"{name}_difference"][1:], scale, larger_is_better)
                         undecided = lacks or (routing and verdict != "better")
                         row[f"{name}_verdict"] = "cannot tell" if undecided else verdict
                 rows.append(row)

@@ -94,6 +94,8 @@ def test_spos_is_compared_at_equal_updates_and_at_equal_passes(monkeypatch: pyte
     assert {name: (round(row["error"], 1), row["error_verdict"]) for name, row in by_passes.items()} == {
         "equal updates": (0.6, "worse"), "equal passes, all updates": (0.1, "better")
     }  # fmt: skip
+    assert [row["inherited_verdict"] for row in by_passes.values()] == ["worse", "better"]
+    assert by_passes["equal updates"]["inherited"] == pytest.approx(1.5 + 0.6, abs=0.01)
 
 
 @pytest.mark.parametrize(
