@@ -23,7 +23,7 @@ def formula_table(count):
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--table", help="file of cells with accuracies in [0, 1]; default: a formula")
 parser.add_argument("--learn", type=int, default=100, help="number of training cells; the others are held out")
-parser.add_argument("--model", default="statistics", help="model of 'nas-ext lab predictor train', such as nn-former")
+parser.add_argument("--model", default="statistics", help="statistics, or another model of nas-ext lab predictor train")
 args = parser.parse_args()
 if args.table:
     with open(args.table, encoding="utf-8") as lines:

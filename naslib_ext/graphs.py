@@ -11,17 +11,11 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.graph import (
-    Graph,
-    GraphError,
-    nasbench101_graph,
-    nasbench201_graph,
-    nasbench301_graph,
-    transnasbench_macro_graph,
-    transnasbench_micro_graph,
-)
-from nas_core.graph.nasbench101 import AbsentCellError
-from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops
+from nas_core.graph import Graph, GraphError
+from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph
+from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graph, nasbench201_ops
+from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.transnasbench import transnasbench_macro_graph, transnasbench_micro_graph
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
 """Operations of NAS-Bench-101 in the order of NASLib's indices."""

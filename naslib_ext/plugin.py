@@ -28,16 +28,15 @@ _TABLE = "_nas_ext_predictors"
 _log = logging.getLogger(__name__)
 
 
-def register(name: str = "statistics", *, std: bool = False, **hyperparameters: Any) -> None:
+def register(name: str = "statistics", **hyperparameters: Any) -> None:
     """Register an accuracy model, by default ``statistics``, for ``config.search.predictor_type = name``.
 
-    Set NASLib's ``num_ensemble`` above 1; its Thompson sampling needs the standard deviation between members.
+    Set NASLib's ``num_ensemble`` above 1; its acquisition functions need the standard deviation between members. If the
+    model has a standard deviation, a round fits one model, whose members are quantiles of its predictive distribution
+    (``ei`` divides the standard deviation by 5). Otherwise, each member is a model of its own.
 
     Args:
         name: a name that NASLib does not use and that does not contain "semi".
-        std: fit one model per round, and let the ensemble members be quantiles of its predictive distribution.
-            NASLib's acquisition functions (its, ucb, ei) then use the model's calibrated standard deviation; ``ei``
-            divides it by 5. By default each member is a model of its own.
         hyperparameters: arguments of :class:`AccuracyPredictor`.
 
     Raises:
@@ -47,17 +46,14 @@ def register(name: str = "statistics", *, std: bool = False, **hyperparameters: 
     if "semi" in name or name in NASLIB_NAMES:
         raise ConfigError(f"predictor name {name!r} is used by NASLib; give another name, such as 'statistics'")
     member, table = AccuracyPredictor(**hyperparameters), _table()
-    if std:
-        member.require_std()
-    settings = {**hyperparameters, **({"std": True} if std else {})}
-    if name in table and table[name][0] != settings:
+    if name in table and table[name][0] != hyperparameters:
         raise ConfigError(
-            f"predictor {name!r} is already registered with {_format(table[name][0])}, not with {_format(settings)};"
-            " give another name, or call unregister first"
+            f"predictor {name!r} is already registered with {_format(table[name][0])}, not with"
+            f" {_format(hyperparameters)}; give another name, or call unregister first"
         )
     if name not in table:
-        table[name] = settings, member
-        _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _format(settings))
+        table[name] = hyperparameters, member
+        _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _format(hyperparameters))
 
 
 def unregister(name: str = "statistics") -> None:
@@ -81,7 +77,7 @@ def _extend(method: Any) -> Any:
         registered = getattr(self, _TABLE).get(self.predictor_type)
         if registered is None:
             return method(self)
-        shared = registered[0].get("std", False)
+        shared = registered[1].has_std and self.num_ensemble > 1
         members = [copy.deepcopy(registered[1]) for _ in range(1 if shared else self.num_ensemble)]
         for member in members:
             member.ss_type, member.encoding_type = self.ss_type, self.encoding_type
@@ -125,8 +121,6 @@ class EnsembleMember:
 
 
 def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
-    if count < 2:
-        raise ConfigError(f"num_ensemble is {count}; expected 2 or more, since std=True needs members that differ")
     quantiles = ndtri((np.arange(count) + 0.5) / count)
     lowest, *others = (quantiles / quantiles.std()).tolist()
     first = EnsembleMember(predictor, lowest)

@@ -121,8 +121,9 @@ class AccuracyPredictor:
     def get_hyperparams(self) -> dict[str, Any] | None:
         return self.hyperparams
 
-    def require_std(self) -> None:
-        self._create(self.hyperparams or self.default_hyperparams, 0).require_std()
+    @property
+    def has_std(self) -> bool:
+        return self._create(self.hyperparams or self.default_hyperparams, 0).has_std
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
         """Fit a new model; return its mean absolute error on the training data.
@@ -164,7 +165,8 @@ class AccuracyPredictor:
 
     def query_with_std(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
-        self.require_std()
+        if self._fitted is not None:
+            self._fitted.require_std()
         return self._query(xtest)
 
     def _query(self, xtest: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -152,6 +152,8 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
             ("equal passes, all updates", task.updates, SANDWICH * task.updates),
         ):
             base = inherited(records, BASELINE, metric, updates)
+            if not len(inherited(records, "SPOS", metric, spos)) and spos > task.updates:
+                continue
             for method in dict.fromkeys(r["method"] for r in records if r["network"] is None and metric in r):
                 trained_for = spos if method == "SPOS" else updates
                 estimates = inherited(records, method, metric, trained_for)
@@ -162,7 +164,7 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                 unmet = [c for c in checked if not c["met"] and c["metric"] in (metric, "all")]
                 lacks = [c["condition"] for c in unmet if "method" not in c]
                 routing = [c["condition"] for c in unmet if c.get("method") == method]
-                if min(len(estimates), len(base)) < SEEDS:
+                if few := min(len(estimates), len(base)) < SEEDS:
                     lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, BASELINE))))
                 row: dict[str, Any] = {
                     "metric": metric, "compared_at": compared_at, "method": method, "seeds": len(estimates),
@@ -178,7 +180,7 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                         scale = 0.1 if name == "tau" else EFFECT * size(base, reference)
                         larger_is_better = name == "tau" or (name == "inherited" and metric != "nll_loss")
                         verdict = _verdict(*row[f"{name}_difference"][1:], scale, larger_is_better)
-                        undecided = lacks or (routing and verdict != "better")
+                        undecided = few if name == "inherited" else lacks or (routing and verdict != "better")
                         row[f"{name}_verdict"] = "cannot tell" if undecided else verdict
                 rows.append(row)
     return rows

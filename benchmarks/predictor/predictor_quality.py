@@ -48,7 +48,7 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.latency.machine import describe_machine
 from nas_core.options import parsed_settings
-from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor import NNFormerPredictor, StatisticsPredictor, kendall_tau
 from nas_core.predictor.recipes import recipe_types
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="cpu", help="device of NN-Former: cpu, cuda or cuda:1")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="time limit in seconds, on a GPU")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changed settings of the recipe")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changed settings of the method")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     cells_help = "number of random evaluation cells, for benchmarks evaluated on all cells"
     parser.add_argument("--judged", type=int, metavar="CELLS", help=cells_help)
@@ -211,7 +211,8 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
     Raises:
         NasExtError: settings contradict each other, or a method cannot be trained on a benchmark.
     """
-    changes = tuple(parsed_settings(options.set, {**recipe_types(), "width": int, "layers": int}).items())
+    types = {**StatisticsPredictor.setting_types(), **recipe_types(), "width": int, "layers": int}
+    changes = tuple(parsed_settings(options.set, types).items())
     for method in options.methods:
         recipe = recipe_of(method, changes)
         latency_benchmarks = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]

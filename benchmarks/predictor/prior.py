@@ -1,4 +1,4 @@
-"""Recipe ``prior`` on held-out search spaces, without and with a few trained networks.
+"""Model ``prior`` on held-out search spaces, without and with a few trained networks.
 
 ``python -m benchmarks prior --judged 40000``. Each space, with all its tasks, is held out in turn, and a prior is
 fitted to the others. Targets are ranks within a benchmark, of test accuracies if available. The baseline is the best

@@ -61,7 +61,7 @@ def train(
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """Train a predictor and evaluate it on held-out records; after an interruption, the same command resumes."""
+    """Train a predictor and evaluate it on held-out records. An interrupted training of nn-former resumes."""
     new_file(out, force, [data], [".safetensors"])
     changes = parsed_accuracy_settings(model, settings or [])
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)

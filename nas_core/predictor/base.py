@@ -193,9 +193,8 @@ class AccuracyModel(Configured, ABC):
 
     def _present(self, values: Array | None) -> Array:
         if values is None:
-            raise ConfigError(
-                f"{self.name!r} has no standard deviation{'' if self.fitted else ' before a fit'}; {WITH_STD}"
-            )
+            remedy = WITH_STD if not self.has_std else "call fit first"
+            raise ConfigError(f"{self.name!r} has no standard deviation{' before a fit' * self.has_std}; {remedy}")
         return values
 
     def unseen_in(self, graphs: Graphs) -> dict[int, int]:

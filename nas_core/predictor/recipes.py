@@ -55,7 +55,7 @@ class Recipe:
         )
         if unknown := set(changes) - set(recipe) - set(model) - set(train):
             raise ConfigError(
-                f"a predictor has no setting {', '.join(sorted(unknown))}; see the fields of nas_core.predictor.Recipe"
+                f"nn-former has no setting {', '.join(sorted(unknown))}; see Recipe in nas_core/predictor/recipes.py"
             )
         return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
@@ -113,7 +113,7 @@ RECIPES = {
 def get_recipe(name: str) -> Recipe:
     """Return a recipe by name."""
     if name not in RECIPES:
-        raise unknown_choice("recipe of a predictor", name, RECIPES)
+        raise unknown_choice("recipe of nn-former", name, RECIPES)
     return RECIPES[name]
 
 

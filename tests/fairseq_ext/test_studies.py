@@ -1,5 +1,8 @@
 """Studies of supernets of translation: their routers, and trainings from scratch."""
 
+import json
+import re
+
 import pytest
 import torch
 
@@ -8,6 +11,11 @@ from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import read_json
 
 pytestmark = pytest.mark.usefixtures("warm_programs")
+
+
+def plots_of(page):
+    text = page.read_text(encoding="utf-8")
+    return [json.loads(figure) for figure in re.findall(r'id="plot\d+-figure">(.*?)</script>', text)]
 
 
 def study(name, out, *arguments):
@@ -20,7 +28,8 @@ def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys):
     distances = {(row["first"], row["second"]): row["distance"] for row in result["rows"]}
     assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())
     assert distances["smallest", "largest"] == result["summary"][0]["extremes"] > 0
-    assert (tmp_path / "routing.html").stat().st_size
+    (plot,) = plots_of(tmp_path / "routing.html")
+    assert plot["data"][0]["z"][0][2] == pytest.approx(distances["smallest", "largest"])
     assert "smallest" in capsys.readouterr().out
 
 
@@ -34,6 +43,9 @@ def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corp
     alone = {row["key"]: row["standalone"] for row in result["rows"]}
     assert len(result["rows"]) == 6 and len(result["summary"]) == 2
     assert all(row["standalone"] == alone[row["key"]] for row in result["rows"])
+    (plot,) = plots_of(tmp_path / "gap.html")
+    assert [len(trace["x"]) for trace in plot["data"]] == [2, 3, 3]
+    assert set(plot["data"][1]["x"]) == set(alone.values())
     networks = {path.name for path in (tmp_path / "standalone").iterdir()}
     assert networks == set(alone)
     state = torch.load(tmp_path / "standalone" / networks.pop() / "checkpoint_last.pt", weights_only=False)

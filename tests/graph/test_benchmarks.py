@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.graph import (
-    Graph,
-    Graphs,
-    nasbench101_graph,
-    nasbench201_graph,
-    nasbench201_string,
-    nasbench301_graph,
-    transnasbench_macro_graph,
-    transnasbench_micro_graph,
-)
+from nas_core.graph import Graph, Graphs, nasbench201_string
 from nas_core.graph.nasbench101 import OPERATIONS as NB101
-from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graphs
-from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graphs, nasbench201_ops, nasbench201_unpruned
+from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graph, nasbench101_graphs
+from nas_core.graph.nasbench201 import (
+    CHOICES,
+    STATES,
+    nasbench201_graph,
+    nasbench201_graphs,
+    nasbench201_ops,
+    nasbench201_unpruned,
+)
 from nas_core.graph.nasbench201 import OPERATIONS as NB201
 from nas_core.graph.nasbench301 import CHOICES as NB301_CHOICES
 from nas_core.graph.nasbench301 import OPERATIONS as NB301
+from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.transnasbench import transnasbench_macro_graph, transnasbench_micro_graph
 from tests.contracts.graph_reader import GraphReaderContract
 
 CONV1, CONV3, POOL = NB101[1:4]

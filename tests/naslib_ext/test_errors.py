@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, MissingHostError, UnknownChoiceError
 from nas_core.graph import GraphError
-from naslib_ext import AccuracyPredictor, compat, register
+from naslib_ext import AccuracyPredictor, register
 from naslib_ext.evaluation import make_space, nasbench201_table
 from naslib_ext.graphs import graph_of
 from tests.naslib_ext.fakes import TINY, WithOpIndices, sampled
@@ -84,13 +84,10 @@ def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monke
 
 def test_registrations_that_differ(source_tree):
     register("nnformer", model="nn-former", epochs=7)
-    register("sure", processes=0, trees=1, std=True)
-    (module,) = compat.load("naslib.predictors.ensemble")
+    register("sure", processes=0, trees=1)
     for call, value in (
         (lambda: register("nnformer", model="nn-former", epochs=8), "epochs=7"),
-        (lambda: register("sure", processes=0, trees=1), "std=True"),
-        (lambda: register("unsure", model="nn-former", std=True), "standard deviation"),
-        (module.Ensemble(num_ensemble=1, predictor_type="sure").get_ensemble, "num_ensemble is 1"),
+        (lambda: register("sure", processes=0, trees=2), "trees=1"),
     ):
         with pytest.raises(ConfigError, match=value):
             call()

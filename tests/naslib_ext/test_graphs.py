@@ -5,13 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from nas_core.graph import (
-    nasbench101_graph,
-    nasbench201_graph,
-    nasbench301_graph,
-    transnasbench_macro_graph,
-    transnasbench_micro_graph,
-)
+from nas_core.graph.nasbench101 import nasbench101_graph
+from nas_core.graph.nasbench201 import nasbench201_graph
+from nas_core.graph.nasbench301 import nasbench301_graph
+from nas_core.graph.transnasbench import transnasbench_macro_graph, transnasbench_micro_graph
 from naslib_ext.graphs import graph_of
 from tests.naslib_ext.fakes import WithOpIndices, WithSpec, nasbench101, sampled
 

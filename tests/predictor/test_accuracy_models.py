@@ -18,7 +18,7 @@ from nas_core.predictor import (
 )
 from nas_core.predictor.base import parsed_accuracy_settings
 from tests.contracts.accuracy_model import AccuracyModelContract
-from tests.predictor.graphs import random_graphs
+from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -82,6 +82,13 @@ def test_features_of_the_whole_network_are_read(case: type[AccuracyModelContract
     others = replace(graphs, static=described.static[::-1].copy())  # type: ignore[index]
     first, second = (kendall_tau(model.predict(each), values) for each in (described, others))
     assert first > second + 0.2
+
+
+def test_as_many_errors_are_within_the_standard_deviation_as_should(graphs: Graphs, targets: np.ndarray) -> None:
+    others = random_graphs((5, 6, 7) * 60, seed=2)
+    predicted, std = StatisticsPredictor(processes=2, trees=2).fit(graphs, targets).predict_with_std(others)
+    off = np.abs(predicted - sizes_of_operations(others)) / std
+    assert 0.5 < np.mean(off <= 1) < 0.9 and np.mean(off <= 2) > 0.85
 
 
 def test_graphs_without_ends_get_them(tmp_path: Path) -> None:

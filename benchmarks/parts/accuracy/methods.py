@@ -21,6 +21,8 @@ MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-form
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
 DEFAULT_METHODS = ("ensemble", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
 METHODS = ("paper", "ensemble", *VARIANTS, *MODELS, *BASELINES)
+REVISION = 3
+"""Increased when statistics give other results with equal settings."""
 TEST_LABELS = ", learned from mean test accuracies"
 """Suffix of a method trained on test accuracies: an upper bound."""
 
@@ -32,11 +34,11 @@ def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | 
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
-    """Return a hash of the settings of an NN-Former method for ``size`` training cells; None for others."""
+    """Return a hash of the settings of NN-Former or statistics for ``size`` training cells; None for others."""
+    if method == "statistics":
+        return settings_hash({**dict(changes), "revision": REVISION})
     recipe = recipe_of(method, changes)
-    if recipe is None:
-        return None
-    return settings_hash(recipe.adapt(size).to_dict())
+    return None if recipe is None else settings_hash(recipe.adapt(size).to_dict())
 
 
 def trains_networks(method: str) -> bool:
@@ -58,7 +60,7 @@ def make_predictor(
     if recipe is not None:
         return NNFormerPredictor(recipe, seed=seed, device=device, unseen="warn")
     if method in MODELS:
-        return ACCURACY_MODELS.get(method)(seed=seed, unseen="warn")
+        return ACCURACY_MODELS.get(method)(seed=seed, unseen="warn", **dict(changes))
     if method == "gcn":
         return GCN(graph_limits[0], seed, **dict(changes))
     if method == "ridge":

@@ -11,7 +11,7 @@ from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
 CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} per line: your trained networks
 READER = "nasbench201"  # notation of the architectures, see 'nas-ext lab predictor train --help'
-MODEL = os.environ.get("MODEL", "statistics")  # prior: also fitted to public benchmarks
+MODEL = os.environ.get("MODEL", "statistics")  # prior: also fitted to public benchmarks; additive
 CANDIDATES = int(os.environ.get("CANDIDATES", "300"))  # untrained cells that are ranked
 
 with open(CELLS, encoding="utf-8") as lines:
