@@ -146,26 +146,27 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
         reference = standalone(records, metric, task.updates)
         if not len(reference) or np.isnan(reference).any():
             continue
-        for compared_at, updates, spos in (
-            ("equal updates", task.updates, task.updates),
-            ("equal passes", task.updates // SANDWICH, task.updates),
-            ("equal passes, all updates", task.updates, SANDWICH * task.updates),
+        for compared_at, baseline, updates, single_path in (
+            ("equal updates", BASELINE, task.updates, task.updates),
+            ("equal passes", BASELINE, task.updates // SANDWICH, task.updates),
+            ("equal passes, all updates", BASELINE, task.updates, SANDWICH * task.updates),
+            ("equal passes, all updates, to SPOS", "SPOS", SANDWICH * task.updates, SANDWICH * task.updates),
         ):
-            base = inherited(records, BASELINE, metric, updates)
-            if not len(inherited(records, "SPOS", metric, spos)) and spos > task.updates:
+            base = inherited(records, baseline, metric, updates)
+            if single_path > task.updates and not len(inherited(records, "SPOS", metric, single_path)):
                 continue
             for method in dict.fromkeys(r["method"] for r in records if r["network"] is None and metric in r):
-                trained_for = spos if method == "SPOS" else updates
+                trained_for = single_path if "SPOS" in method else updates
                 estimates = inherited(records, method, metric, trained_for)
                 if not len(estimates) or not len(base):
                     continue
-                if spos > task.updates and method not in ("SPOS", BASELINE):
+                if single_path > task.updates and "SPOS" not in method and method != baseline:
                     continue  # its comparison at equal updates is one at equal passes
                 unmet = [c for c in checked if not c["met"] and c["metric"] in (metric, "all")]
                 lacks = [c["condition"] for c in unmet if "method" not in c]
                 routing = [c["condition"] for c in unmet if c.get("method") == method]
                 if few := min(len(estimates), len(base)) < SEEDS:
-                    lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, BASELINE))))
+                    lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, baseline))))
                 row: dict[str, Any] = {
                     "metric": metric, "compared_at": compared_at, "method": method, "seeds": len(estimates),
                     "lacks": lacks + routing,
@@ -175,7 +176,7 @@ def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) 
                 for name, figure in FIGURES.items():
                     row[name] = figure(estimates, reference)
                     row |= _interval(figure, estimates, base, reference, name)
-                    if method != BASELINE:
+                    if method != baseline:
                         size = error if name == "inherited" else figure
                         scale = 0.1 if name == "tau" else EFFECT * size(base, reference)
                         larger_is_better = name == "tau" or (name == "inherited" and metric != "nll_loss")

@@ -40,6 +40,11 @@ METHODS: dict[str, tuple[str, ...]] = {
     "neuron-wise": ("--mos", "neuron"),
 }
 """Name -> options of ``fairseq-train``."""
+SINGLE_PATH: dict[str, tuple[str, ...]] = {
+    "SPOS": METHODS["SPOS"],
+    "neuron-wise, SPOS": ("--mos", "neuron", "--sampling", "spos"),
+}
+"""Trained for three times the updates, as many passes as those of the sandwich rule."""
 OPTIONS: dict[str, tuple[str, ...]] = {
     "even mixture": ("--mos", "neuron", "--mos-router-temperature", "1e9"),
     "neuron-wise, centred": ("--mos", "neuron", "--mos-encoding", "centred"),
@@ -96,7 +101,8 @@ def trainings(task: TrustTask) -> list[Training]:
         rows += [Training(task.name, method, None, seed, task.updates) for method in METHODS]
         if seed == 2:
             rows += [Training(task.name, "standalone", index, 1, 2 * task.updates) for index in range(NETWORKS)]
-    rows += [Training(task.name, "SPOS", None, seed, SANDWICH * task.updates) for seed in SUPERNET_SEEDS]
+    for seed in SUPERNET_SEEDS:
+        rows += [Training(task.name, method, None, seed, SANDWICH * task.updates) for method in SINGLE_PATH]
     for seed in SUPERNET_SEEDS:
         rows += [Training(task.name, method, None, seed, task.updates) for method in OPTIONS]
     for seed in SUPERNET_SEEDS:
@@ -139,7 +145,7 @@ def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str
 
 def supernet_of(runs: TranslationRuns, task: TrustTask, training: Training) -> tuple[Path, Sequence[object]]:
     """Train a supernet, or the network of ``training``; return its checkpoint and the options of its method."""
-    options: Sequence[object] = (METHODS | OPTIONS).get(training.method, ("--mos", "none"))
+    options: Sequence[object] = (METHODS | OPTIONS | SINGLE_PATH).get(training.method, ("--mos", "none"))
     if "--teacher" in options:
         options = (*options, "--criterion", task.distilled)
     if training.network is not None:
@@ -193,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/supernet_trust"))
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after this time")
-    methods = ["standalone", *METHODS, *OPTIONS, *FURTHER]
+    methods = ["standalone", *dict.fromkeys([*METHODS, *OPTIONS, *SINGLE_PATH, *FURTHER])]
     parser.add_argument("--methods", nargs="+", choices=methods, help="train only these")
     parser.add_argument("--plan", action="store_true", help="print the missing trainings, and train nothing")
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -82,20 +82,22 @@ def test_spos_is_compared_at_equal_updates_and_at_equal_passes(monkeypatch: pyte
     monkeypatch.setattr(trust, "DRAWS", 100)
     rows = records(3)
     sandwich = [row for row in rows if row["method"] == "sandwich"]
-    for updates, change in ((30, 0.2), (90, -0.3)):
+    for method, updates, change in (("SPOS", 30, 0.2), ("SPOS", 90, -0.3), ("neuron-wise, SPOS", 90, -0.2)):
         for row in sandwich:
             losses = [loss + change for loss in row["nll_loss"]]
-            rows.append({**row, "method": "SPOS", "updates": updates, "nll_loss": losses})
-    by_passes = {
-        row["compared_at"]: row
-        for row in verdicts(rows, TASK, conditions(rows, SIZES, TASK))
-        if row["method"] == "SPOS"
-    }
-    assert {name: (round(row["error"], 1), row["error_verdict"]) for name, row in by_passes.items()} == {
-        "equal updates": (0.6, "worse"), "equal passes, all updates": (0.1, "better")
-    }  # fmt: skip
-    assert [row["inherited_verdict"] for row in by_passes.values()] == ["worse", "better"]
-    assert by_passes["equal updates"]["inherited"] == pytest.approx(1.5 + 0.6, abs=0.01)
+            rows.append({**row, "method": method, "updates": updates, "nll_loss": losses})
+    compared = {(row["compared_at"], row["method"]): row for row in verdicts(rows, TASK, conditions(rows, SIZES, TASK))}
+    all_updates, to_spos = "equal passes, all updates", "equal passes, all updates, to SPOS"
+    for passes, method, error, verdict in (
+        ("equal updates", "SPOS", 0.6, "worse"),
+        (all_updates, "SPOS", 0.1, "better"),
+        (all_updates, "neuron-wise, SPOS", 0.2, "better"),
+        (to_spos, "neuron-wise, SPOS", 0.2, "worse"),
+    ):
+        row = compared[passes, method]
+        assert (round(row["error"], 1), row["error_verdict"], row["inherited_verdict"]) == (error, verdict, verdict)
+        assert row["inherited"] == pytest.approx(1.5 + error, abs=0.01)
+    assert {method for passes, method in compared if passes == to_spos} == {"SPOS", "neuron-wise, SPOS"}
 
 
 @pytest.mark.parametrize(
