@@ -91,5 +91,5 @@ def _closest(value: object, choices: Sequence[object]) -> object | None:
         numbers = [choice for choice in choices if isinstance(choice, int | float)]
         return min(numbers, key=lambda number: abs(number - value), default=None)
     by_text = {str(choice).casefold(): choice for choice in choices}
-    matches = difflib.get_close_matches(str(value).casefold(), by_text, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(str(value).casefold(), by_text, n=1, cutoff=0.5)
     return by_text[matches[0]] if matches else None
