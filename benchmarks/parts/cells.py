@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.parts.published import NASBENCH101, nasbench101_valid, nasbench201, nasbench201_ops
+from benchmarks.parts.published import NASBENCH101, nasbench101_valid, nasbench201, nasbench201_ops, zero_cost
 from nas_core.graph import Graphs
 from nas_core.graph.nasbench101 import nasbench101_graphs
 from nas_core.graph.nasbench201 import CHOICES
+from nas_core.graph.transnasbench import transnasbench_macro_graph
 from nas_core.search import Constraint
 from nas_core.space import Choice, SearchSpace
 from nas_core.space.slots import Rows
@@ -63,6 +64,26 @@ def nasbench201_table() -> Table:
 
     space = SearchSpace("nasbench201", [Choice.make(f"edge{edge}", CHOICES) for edge in range(6)])
     return Table(space, cells, lambda rows: graphs.take(cells(rows)), "validation", valid, test, False)
+
+
+def transnas_object_table() -> Table:
+    """Return the 662 chains of TransNAS-Bench-101 (macro, object classification) with a published accuracy.
+
+    They have one accuracy, of validation.
+    """
+    published = zero_cost("transnas_macro/class_object")
+    digits = np.array([row["architecture"] for row in published])
+    accuracy = np.array([row["val_accuracy"] / 100 for row in published])
+    graphs = Graphs.of([transnasbench_macro_graph(row) for row in digits])
+    choices = [Choice.make(f"module{index}", range(int(index < 4), 5)) for index in range(6)]
+    space = SearchSpace("transnas-object", choices)
+    offsets = np.array([choice.options[0][0] for choice in space.choices])
+    index_of_digits = {tuple(row): index for index, row in enumerate(digits.tolist())}
+
+    def cells(rows: Rows) -> Integers:
+        return np.array([index_of_digits.get(tuple(row), -1) for row in (rows + offsets).tolist()], np.int64)
+
+    return Table(space, cells, lambda rows: graphs.take(cells(rows)), "validation", accuracy, accuracy, True)
 
 
 def nasbench101_table() -> Table:
