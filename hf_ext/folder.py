@@ -17,11 +17,12 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from hf_ext import per_layer
-from hf_ext.families import FAMILIES
+from hf_ext.families import FAMILIES, head_groups
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import os_errors, write_json
 
+_TOKENIZER = "tokenizer_config.json"
 CONFIG, WEIGHTS, SETTINGS = "config.json", "model.safetensors", "nas_ext.json"
 _SHARDS = "model.safetensors.index.json"
 _CODE = "modeling_per_layer"
@@ -45,7 +46,8 @@ class PerLayer{ending}({parent}):
 """
 _NOT_COPIED = (CONFIG, SETTINGS, _SHARDS, "trainer_state.json", "README.md")
 _COPIED = (".json", ".txt", ".model", ".spm")
-
+TABLES = {"translation": "source, tab and target", "class": "text, tab and class"}
+"""Head whose data are ``.tsv`` files -> content of a line."""
 
 DAMAGED = (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, TypeError, LookupError,
            AttributeError, ImportError)  # fmt: skip
@@ -63,11 +65,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder / CONFIG} is not a model configuration; give a folder that save_pretrained wrote"
         )
-    if "auto_map" in config:
-        raise CheckpointError(
-            f"{folder} needs custom code (auto_map in {CONFIG}), which is not executed; give a model class of"
-            " transformers"
-        )
+    for name in (CONFIG, _TOKENIZER):
+        if (folder / name).is_file() and "auto_map" in read_json(folder / name):
+            raise CheckpointError(
+                f"{folder} needs custom code (auto_map in {name}), which is not executed; give a model and a tokenizer"
+                " of transformers"
+            )
     if (kind := config.get("model_type")) not in [*FAMILIES]:
         raise CheckpointError(
             f"{folder} has model_type {kind!r}, which cannot be converted to a supernet; expected one of"
@@ -112,7 +115,7 @@ def read_model(folder: Path) -> PreTrainedModel:
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         options: dict[str, Any] = {"config": config, "dtype": torch.float32, "output_loading_info": True}
-        options |= {"local_files_only": True, "use_safetensors": True}
+        options |= {"local_files_only": True, "use_safetensors": True, "ignore_mismatched_sizes": True}
         options["attn_implementation"] = "sdpa"  # one named in the folder may be code from the Hub
         kind = _class_of(settings, type(config))
         with _quiet():
@@ -132,6 +135,11 @@ def read_model(folder: Path) -> PreTrainedModel:
         raise CheckpointError(
             f"{folder / CONFIG} has image_size {getattr(config, 'image_size', None)} and patch_size"
             f" {getattr(config, 'patch_size', None)}; expected integers: give a model with square images and patches"
+        )
+    if head_groups(config) < 1 or config.num_attention_heads % head_groups(config):
+        raise CheckpointError(
+            f"{folder / CONFIG} has {config.num_attention_heads} heads, which is no multiple of"
+            f" {head_groups(config)}, the number of heads of keys; give an undamaged copy"
         )
     if len({*(getattr(config, "layer_types", None) or ())}) > 1:
         raise CheckpointError(
@@ -224,16 +232,15 @@ def copy_companions(source: Path, target: Path) -> None:
 
 
 def read_texts(data: Path | str | None, subset: str, folder: Path, head: str = "") -> list[str]:
-    """Return the non-empty lines of ``data/subset.txt``, or of ``data/subset.tsv`` for the head ``translation``.
+    """Return the non-empty lines of ``data/subset.txt``, or of ``data/subset.tsv`` for heads in :data:`TABLES`.
 
     Args:
         folder: model folder, for messages.
 
     Raises:
-        DataError: ``data`` is None, there are fewer than two lines, or a translation is not two sentences with a tab
-            between them.
+        DataError: ``data`` is None, there are fewer than two lines, or a line of a ``.tsv`` file has not one tab.
     """
-    kind, content = (".tsv", "source, tab and target") if head == "translation" else (".txt", "one text")
+    kind, content = (".tsv", TABLES[head]) if head in TABLES else (".txt", "one text")
     if data is None:
         raise DataError(
             f"{folder} does not name a data folder for its evaluation; give a folder with {subset}{kind} as --data"
@@ -246,7 +253,7 @@ def read_texts(data: Path | str | None, subset: str, folder: Path, head: str = "
     with os_errors("read", path):
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     texts = [line.strip() for line in lines if line.strip()]
-    if bad := [text for text in texts if head == "translation" and text.count("\t") != 1]:
+    if bad := [text for text in texts if head in TABLES and text.count("\t") != 1]:
         raise DataError(
             f"{path} has {len(bad)} lines without exactly one tab, such as {bad[0][:60]!r}; expected {content} in"
             " each line"

@@ -13,6 +13,7 @@ class HuggingFaceHost(Host):
     """Host of ``transformers`` models; a checkpoint is a folder with ``config.json``."""
 
     name = "huggingface"
+    expects = "a folder with config.json"
     takes_uniform = True
 
     def recognises(self, checkpoint: Path) -> bool:
@@ -23,6 +24,13 @@ class HuggingFaceHost(Host):
         from hf_ext.supernet import HuggingFaceSupernet
 
         return HuggingFaceSupernet(checkpoint, **options)
+
+    def open_exportable(self, checkpoint: Path, **options: Any) -> Any:
+        _check_package()
+        from hf_ext.exporting import PlainModel
+        from hf_ext.folder import SETTINGS
+
+        return self.open(checkpoint, **options) if (checkpoint / SETTINGS).exists() else PlainModel(checkpoint)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
         _check_package()

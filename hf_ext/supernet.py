@@ -10,25 +10,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hf_ext.exporting import exportable
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import MAX_IMAGES, image_batches
 from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, bleu, head_of, mean_pooled, open_tokenizer, vocabulary_of
+from hf_ext.texts import agreement, batches_of, bleu, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
+from nas_core.export.parts import Exportable
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.space import Architecture
 from nas_core.supernet.host import Report, Supernet
 
 Evaluate = Callable[[Any], Mapping[str, float]]
+_POOLED = ("embedding_dimension", "word_embedding_dimension")
+"""Names of the number of channels in the pooling of sentence-transformers, from version 6 on and before."""
 
 
 class HuggingFaceSupernet(Supernet):
     """Supernet in a folder that ``nas-ext elastic`` or :class:`hf_ext.SupernetTrainer` wrote.
 
     ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), of the
-    tokens of translations (``add_metric("bleu")`` adds ``bleu``), or of the classes of images (with ``accuracy``).
+    tokens of translations (``add_metric("bleu")`` adds ``bleu``), or of the classes of texts or images (with
+    ``accuracy``).
     Without one of these heads it is 1 minus ``spearman``, the agreement of
     sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
     of all pairs of sentences.
@@ -60,6 +65,7 @@ class HuggingFaceSupernet(Supernet):
         self._evaluated: list[dict[str, Tensor]] | None = None
         self._teacher: Tensor | None = None
         self.head = head_of(self.elastic.model)
+        self._classifies = self.head in ("class", "image")
         self.units = {"loss": "nats"} if self.head else {}
         self._bleu = False
         config = self.elastic.model.config
@@ -69,7 +75,8 @@ class HuggingFaceSupernet(Supernet):
         elif self.head == "translation":
             sizes = {"source_vocab": config.vocab_size, "target_vocab": config.decoder_vocab_size}
         else:
-            sizes = {"vocab": config.vocab_size, "classes": 0 if self.head else 1}
+            classes = {"masked": 0, "class": config.num_labels}.get(self.head, 1)
+            sizes = {"vocab": config.vocab_size, "classes": classes}
         self.task = {"kind": self.elastic.family.kind, **sizes}
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
@@ -82,7 +89,7 @@ class HuggingFaceSupernet(Supernet):
             )
         if self._evaluated is None:
             tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, self._texts(), vocabulary_of(config), self.head, self.device)
+            self._evaluated = batches_of(tokenizer, self._texts(), config, self.head, self.device)
         return self._evaluated
 
     def _texts(self) -> list[str]:
@@ -109,7 +116,7 @@ class HuggingFaceSupernet(Supernet):
                     count = labels.ne(-100).sum()
                     loss = output.loss.double() * count if count else output.loss.new_zeros(())
                     correct = (
-                        (output.logits.argmax(-1) == labels).sum() if self.head == "image" else torch.zeros_like(count)
+                        (output.logits.argmax(-1) == labels).sum() if self._classifies else torch.zeros_like(count)
                     )
                     outputs.append(torch.stack([loss, correct, count]))
                 else:
@@ -132,7 +139,7 @@ class HuggingFaceSupernet(Supernet):
         metrics = {"loss": total / max(count, 1)}
         if self.head == "causal":
             metrics["perplexity"] = math.exp(metrics["loss"])
-        if self.head == "image":
+        if self._classifies:
             metrics["accuracy"] = correct / max(count, 1)
         return metrics
 
@@ -175,10 +182,16 @@ class HuggingFaceSupernet(Supernet):
             for subfolder, kind in modules.items():
                 file = folder / subfolder / "config.json"
                 if kind.endswith("Pooling") and file.is_file():
-                    write_json(file, {**read_json(file), "word_embedding_dimension": width})
+                    write_json(
+                        file, {name: width if name in _POOLED else value for name, value in read_json(file).items()}
+                    )
         return sum(parameter.numel() for parameter in model.parameters())
 
     extract_plain = extract_bert = extract
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        architecture = self.space.validate(architecture)
+        return exportable(self.elastic.static_model(self.elastic.select(architecture)), architecture)
 
     # -- studies -------------------------------------------------------------------------------------------------------
 

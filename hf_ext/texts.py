@@ -20,8 +20,8 @@ from transformers import (
     DataCollatorWithPadding,
 )
 
-from hf_ext.folder import reason
-from nas_core.errors import CheckpointError
+from hf_ext.folder import TABLES, reason
+from nas_core.errors import CheckpointError, DataError
 from nas_core.optional import require
 
 BATCH = 32
@@ -50,14 +50,15 @@ def open_tokenizer(folder: Path) -> Any:
 
 
 def batches_of(
-    tokenizer: Any, texts: Sequence[str], vocabulary: int, head: str, device: Any, size: int = BATCH, seed: int = 0
+    tokenizer: Any, texts: Sequence[str], config: Any, head: str, device: Any, size: int = BATCH, seed: int = 0
 ) -> list[dict[str, Tensor]]:
     """Return batches of tokens, with labels for a head.
 
     Args:
-        vocabulary: number of token embeddings of the model.
+        config: configuration of the model.
         head: ``masked``: 15 % of the tokens are masked, the same each time; ``causal``: each token is a label;
-            ``translation``: the labels are the text after the tab; "": no labels.
+            ``translation``: the labels are the text after the tab; ``class``: the label is the class after the tab;
+            "": no labels.
         size: number of texts in a batch.
         seed: seed for masked tokens.
     """
@@ -67,13 +68,20 @@ def batches_of(
     if head == "translation":
         collate = DataCollatorForSeq2Seq(tokenizer)
     max_length, batches = min(MAX_TOKENS, tokenizer.model_max_length), []
+    vocabulary = max(config.vocab_size, getattr(config, "decoder_vocab_size", None) or 0)
     for start in range(0, len(texts), size):
         chunk = list(texts[start : start + size])
         inputs: dict[str, Any] = {"text": chunk}
-        if head == "translation":
-            pairs = [text.split("\t") for text in chunk]
-            inputs = {"text": [source for source, _ in pairs], "text_target": [target for _, target in pairs]}
+        if head in TABLES:
+            sources, targets = zip(*(text.rsplit("\t", 1) for text in chunk), strict=True)
+            inputs = {"text": list(sources)} | ({"text_target": list(targets)} if head == "translation" else {})
         tokens = tokenizer(**inputs, truncation=True, max_length=max_length)
+        ids = [token for row in tokens["input_ids"] for token in row]
+        if tokenizer.unk_token_id is not None and ids.count(tokenizer.unk_token_id) > len(ids) / 2:
+            raise CheckpointError(
+                f"most tokens of the texts are unknown to the tokenizer, such as those of {chunk[0][:60]!r}; use the"
+                " tokenizer that the model was trained with, or other texts"
+            )
         rows = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens["input_ids"]]
         if head == "translation":
             rows = [{**row, "labels": labels} for row, labels in zip(rows, tokens["labels"], strict=True)]
@@ -83,14 +91,32 @@ def batches_of(
                 f"the tokenizer returned token {largest}, but the model has {vocabulary} token embeddings; use the"
                 " tokenizer that the model was trained with"
             )
+        if head == "class":
+            batch["labels"] = torch.tensor([_class_index(target, config) for target in targets])
         if head == "causal":
             batch["labels"] = batch["input_ids"].where(batch["attention_mask"].bool(), -100)
         batches.append({name: tensor.to(device) for name, tensor in batch.items()})
     return batches
 
 
+def _class_index(name: str, config: Any) -> int:
+    index = config.label2id.get(name, int(name) if name.isdecimal() else -1)
+    if not 0 <= index < config.num_labels:
+        raise DataError(
+            f"the data has class {name!r}; expected one of {', '.join(map(str, config.label2id))}, or a number below"
+            f" {config.num_labels}"
+        )
+    return int(index)
+
+
 def head_of(model: Any) -> str:
-    """Return the head for which data has labels: ``masked``, ``causal``, ``translation``, ``image`` or ""."""
+    """Return the head for which data has labels: ``masked``, ``causal``, ``translation``, ``class`` (of texts),
+    ``image`` or "".
+    """
+    if type(model).__name__.endswith("ForSequenceClassification"):
+        config = model.config
+        single = config.num_labels > 1 and config.problem_type in (None, "single_label_classification")
+        return "class" if single else ""
     heads = {
         "ForMaskedLM": "masked",
         "ForCausalLM": "causal",
@@ -98,11 +124,6 @@ def head_of(model: Any) -> str:
         "ForImageClassification": "image",
     }
     return next((head for ending, head in heads.items() if type(model).__name__.endswith(ending)), "")
-
-
-def vocabulary_of(config: Any) -> int:
-    """Return the number of token embeddings of a model, or of the larger of its two vocabularies."""
-    return max(config.vocab_size, getattr(config, "decoder_vocab_size", None) or 0)
 
 
 def bleu(model: Any, tokenizer: Any, batches: Sequence[Mapping[str, Tensor]], references: Sequence[str]) -> float:

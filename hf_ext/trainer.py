@@ -59,6 +59,9 @@ class SupernetTrainer(Trainer):
                 f"{max(self.args.world_size, self.args.n_gpu)} devices are used, but a supernet is trained on one; set"
                 " CUDA_VISIBLE_DEVICES=0 and start one process"
             )
+        if self.args.gradient_checkpointing:
+            raise ConfigError("gradient_checkpointing is set, which supernets do not support; leave it out")
+        self.model_accepts_loss_kwargs = False  # so that Trainer divides losses by the number of accumulated batches
         self.supernet.to(self.args.device)
         self.teacher = None if distill == "labels" else copy.deepcopy(self.supernet).requires_grad_(False).eval()
         self._current: tuple[Subnet, float] | None = None

@@ -42,7 +42,9 @@ class Value:
     shape: tuple[int | str, ...]
     """Size of each dimension, or the name of its :class:`OpenDim`."""
     kind: str = "number"
-    """Content: ``number``, ``positive`` number, ``token`` index, ``sentence`` (padded tokens) or ``mask``."""
+    """Content: ``number``, ``positive`` number, ``token`` index, ``sentence`` (padded tokens), ``mask`` (boolean) or
+    ``padding`` (1 for tokens, then 0).
+    """
     below: int = 0
     """Vocabulary size, for tokens and sentences."""
     padding: int = -1
@@ -50,7 +52,8 @@ class Value:
 
     @property
     def dtype(self) -> str:
-        return {"mask": "bool", "token": "int64", "sentence": "int64"}.get(self.kind, "float32")
+        integers = dict.fromkeys(("token", "sentence", "padding"), "int64")
+        return {"mask": "bool", **integers}.get(self.kind, "float32")
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
@@ -64,11 +67,14 @@ class Value:
             return mask
         if self.kind == "token":
             return torch.randint(self.below, shape, generator=stream)
-        if self.kind == "sentence":
+        if self.kind in ("sentence", "padding"):
+            lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=stream)
+            present = torch.arange(shape[-1]) < lengths
+            if self.kind == "padding":
+                return present.long()
             tokens = torch.randint(self.below - 1, shape, generator=stream)
             tokens += (tokens >= self.padding).long()
-            lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=stream)
-            return tokens.masked_fill(torch.arange(shape[-1]) >= lengths, self.padding)
+            return tokens.masked_fill(~present, self.padding)
         return (
             torch.rand(shape, generator=stream) + 0.1
             if self.kind == "positive"

@@ -109,6 +109,8 @@ class Host(Adapter):
     ``nas_ext.hosts``, or name it in an :class:`~nas_core.adapters.Adapter`.
     """
 
+    expects: str = "a file"
+    """Form of a checkpoint, for error messages."""
     precisions: Sequence[str] = ("fp32",)
     """Supported values of ``precision`` in :meth:`open`, from :data:`nas_core.precision.PRECISIONS`."""
     takes_uniform: bool = False
@@ -184,12 +186,12 @@ def host_of(path: Path, expected: str = "the checkpoint of a trained network") -
         expected: expected file, for error messages.
     """
     if not path.exists():
-        raise DataError(f"file {path} does not exist; give {expected}")
+        raise DataError(f"{path} does not exist; give {expected}, a local file or folder")
     names = []
     for host in _usable():
         if host.recognises(path):
             return host
-        names.append(host.name)
+        names.append(f"{host.name} ({host.expects})")
     raise CheckpointError(
         f"{path} is not a checkpoint of {' or '.join(sorted(names))}; give another file, it may be damaged"
     )

@@ -26,13 +26,15 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of 48 texts to train on and 12 to validate on."""
+    """A folder of 48 texts to train on and 12 to validate on, also with classes."""
     folder = tmp_path_factory.mktemp("texts")
     lines = [
         " ".join(WORDS[(7 * line + 3 * place * place) % 30] for place in range(3 + line % 6)) for line in range(60)
     ]
-    (folder / "train.txt").write_text("\n".join(lines[:48]))
-    (folder / "valid.txt").write_text("\n".join(lines[48:]))
+    classes = [f"{line}\tLABEL_{index % 2}" for index, line in enumerate(lines)]
+    for split, part in (("train", slice(48)), ("valid", slice(48, None))):
+        (folder / f"{split}.txt").write_text("\n".join(lines[part]))
+        (folder / f"{split}.tsv").write_text("\n".join(classes[part]))
     return folder
 
 

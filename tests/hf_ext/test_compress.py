@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ SETTINGS = [
 MODELS = {
     "BertModel": "AutoModel",
     "BertForMaskedLM": "AutoModelForMaskedLM",
+    "RobertaForSequenceClassification": "AutoModelForSequenceClassification",
+    "BertForTokenClassification": "AutoModelForTokenClassification",
     "LlamaForCausalLM": "AutoModelForCausalLM",
     "MarianMTModel": "AutoModelForSeq2SeqLM",
 }
@@ -48,15 +51,23 @@ def data(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def data_of(data: Path, texts: Path) -> Callable[[str], Path]:
+    """Data of a model: texts with classes for a classifier."""
+    return lambda name: texts if name.endswith("ForSequenceClassification") else data
+
+
 def compress(checkpoint: Path, data: Path, out: Path, *more: str) -> int:
     command = ["compress", "--checkpoint", str(checkpoint), "--data", str(data), "--out", str(out)]
     return main([*command, "--limit", "latency_ms=60%", *SETTINGS, *more])
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "MarianMTModel"])
-def test_a_folder_becomes_smaller(name: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_becomes_smaller(
+    name: str, data_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trained, out = save(name, tmp_path / "trained"), tmp_path / "small"
-    assert compress(trained, data, out) == 0
+    assert compress(trained, data_of(name), out) == 0
     printed = capsys.readouterr().out
     assert re.search(r"trained network +\S+ +1\.00", printed), printed
     kind = getattr(transformers, MODELS[name])
@@ -67,8 +78,10 @@ def test_a_folder_becomes_smaller(name: str, data: Path, tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_repair_reduces_the_error_of_the_residual_stream(name: str, data: Path, tmp_path: Path) -> None:
-    trained = open_trained(save(name, tmp_path / "trained"), data=str(data))
+def test_repair_reduces_the_error_of_the_residual_stream(
+    name: str, data_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    trained = open_trained(save(name, tmp_path / "trained"), data=str(data_of(name)))
     batches, largest = trained.calibration(2), trained.space.largest()
     teacher = trained.static(largest).eval()
     kept = {side: tuple(range(count)) for side, count in trained.form.sides(trained.net).items()}
@@ -87,8 +100,10 @@ def test_repair_reduces_the_error_of_the_residual_stream(name: str, data: Path, 
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_repair_in_one_pass_equals_a_pass_per_sublayer(name: str, data: Path, tmp_path: Path) -> None:
-    trained = open_trained(save(name, tmp_path / "trained"), data=str(data))
+def test_repair_in_one_pass_equals_a_pass_per_sublayer(
+    name: str, data_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    trained = open_trained(save(name, tmp_path / "trained"), data=str(data_of(name)))
     batches, teacher = trained.calibration(2), trained.static(trained.space.largest()).eval()
     counts = trained.form.sides(trained.net)
     kept = {side: (0, count - 1) for side, count in counts.items()}

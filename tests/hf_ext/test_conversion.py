@@ -119,21 +119,36 @@ def test_the_most_important_units_are_kept(bert: Path, texts: Path, tmp_path: Pa
     assert supernet.evaluate(genes(supernet, ffn_dim=12))["spearman"] < half["spearman"]
 
 
-def test_widths_of_pooling_follow(bert: Path, texts: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["word_embedding_dimension", "embedding_dimension"])
+def test_widths_of_pooling_follow(name: str, bert: Path, tmp_path: Path) -> None:
     import shutil
 
     folder = Path(shutil.copytree(bert, tmp_path / "trained"))
     modules = [{"path": "", "type": "st.Transformer"}, {"path": "1_Pooling", "type": "st.Pooling"}]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"word_embedding_dimension": 32}')
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({name: 32}))
     trained = open_trained(folder)
     convert(trained, tmp_path / "family")
     supernet = open_supernet(tmp_path / "family")
     supernet.extract(genes(supernet, embed_dim=24), tmp_path / "subnet")
-    assert json.loads((tmp_path / "subnet" / "1_Pooling" / "config.json").read_text()) == {
-        "word_embedding_dimension": 24
-    }
+    assert json.loads((tmp_path / "subnet" / "1_Pooling" / "config.json").read_text()) == {name: 24}
+
+
+def test_the_metrics_of_a_classifier_are_transformers(texts: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    from tests.hf_ext.tiny import save
+
+    convert(open_trained(save("BertForSequenceClassification", tmp_path / "trained")), tmp_path / "family")
+    supernet = open_supernet(tmp_path / "family", data=str(texts))
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "trained").eval()
+    (only,) = supernet.batches()
+    with torch.no_grad():
+        expected = model(**only)
+    correct = (expected.logits.argmax(1) == torch.arange(12) % 2).float().mean()
+    metrics = supernet.evaluate(supernet.space.largest())
+    assert metrics == {"loss": pytest.approx(float(expected.loss), rel=1e-4), "accuracy": pytest.approx(float(correct))}
 
 
 def test_the_masked_loss_is_transformers(texts: Path, tmp_path: Path) -> None:

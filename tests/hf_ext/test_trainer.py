@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 import torch
 
+from nas_core.errors import ConfigError
 from nas_core.supernet import open_supernet
 
 
-def trainer(family: Path, texts: Path, out: Path, steps: int = 4, **options: Any) -> Any:
+def trainer(
+    family: Path,
+    texts: Path,
+    out: Path,
+    steps: int = 4,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+    **options: Any,
+) -> Any:
     from transformers import AutoTokenizer, DataCollatorWithPadding, TrainingArguments
 
     from hf_ext import SupernetTrainer
@@ -19,10 +29,12 @@ def trainer(family: Path, texts: Path, out: Path, steps: int = 4, **options: Any
     tokenizer = AutoTokenizer.from_pretrained(family)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     samples = [dict(tokenizer(line)) for line in (texts / "train.txt").read_text().splitlines()]
-    arguments = TrainingArguments(
-        str(out), max_steps=steps, per_device_train_batch_size=8, learning_rate=3e-3, save_steps=2, logging_steps=1,
-        report_to=[], use_cpu=True, disable_tqdm=True, dataloader_pin_memory=False, lr_scheduler_type="constant",
-    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "max_steps": steps, "per_device_train_batch_size": 8, "learning_rate": 3e-3, "save_steps": 2,
+        "logging_steps": 1, "report_to": [], "use_cpu": True, "disable_tqdm": True, "dataloader_pin_memory": False,
+        "lr_scheduler_type": "constant", **changes,
+    }  # fmt: skip
+    arguments = TrainingArguments(str(out), **settings)
     collator = DataCollatorWithPadding(tokenizer)
     built = SupernetTrainer(family, args=arguments, train_dataset=samples, data_collator=collator, **options)
     built.current_gradient_accumulation_steps = 1  # which train() sets
@@ -83,6 +95,27 @@ def test_one_architecture_trains_its_weights_alone(family: Path, texts: Path, tm
     gradient = training.model.get_parameter("embeddings.LayerNorm.weight").grad
     width = smallest.number("embed_dim")
     assert gradient[:width].abs().min() > 0 and not gradient[width:].any()
+
+
+def test_accumulated_batches_are_averaged(decoder: Path, texts: Path, tmp_path: Path) -> None:
+    losses = []
+    for parts in (1, 2):
+        changes = {"gradient_accumulation_steps": parts, "per_device_train_batch_size": 8 // parts, "optim": "sgd"}
+        training = trainer(decoder, texts, tmp_path / f"{parts}", 1, changes, distill="labels", sampling="spos")
+        collate = training.data_collator
+        training.data_collator = lambda rows, collate=collate: _labelled(collate(rows))
+        training.train()
+        losses.append(training.state.log_history[0]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)  # means of all tokens, and of two batches
+
+
+def _labelled(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {**batch, "labels": batch["input_ids"].where(batch["attention_mask"].bool(), -100)}
+
+
+def test_checkpointed_gradients_are_rejected(family: Path, texts: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="gradient_checkpointing"):
+        trainer(family, texts, tmp_path / "run", changes={"gradient_checkpointing": True})
 
 
 @pytest.mark.parametrize("distill", ["logits", "labels"])

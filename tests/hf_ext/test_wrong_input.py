@@ -90,7 +90,14 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "quantized weights": (config(quantization_config={"quant_method": "gptq", "bits": 4}), {}, CheckpointError),
     "a type of no kind": (config(model_type=["bert"]), {}, CheckpointError),
     "remote code": (remote, {}, CheckpointError),
-    "a tokenizer of remote code": (tokenizer_code, {"calibration_batches": 1}, CheckpointError),
+    "a tokenizer of remote code": (tokenizer_code, {}, CheckpointError),
+    "a tokenizer of other words": (
+        lambda folder: (folder / "vocab.txt").write_text(
+            "\n".join(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(30))])
+        ),
+        {"calibration_batches": 1},
+        CheckpointError,
+    ),
     "an empty vocabulary": (
         lambda folder: (folder / "vocab.txt").write_text(""),
         {"calibration_batches": 1},
