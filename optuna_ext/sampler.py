@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -60,7 +61,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         space: SearchSpace,
         limits: Limits = (),
         *,
-        strategy: str = "evolution",
+        strategy: str = "ranknas",
         metrics: Sequence[str] | None = None,
         seed: int = 0,
         independent_sampler: Any = None,
@@ -114,6 +115,13 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
 
     def after_trial(self, study: Any, trial: Any, state: Any, values: Sequence[float] | None) -> None:
         self._independent.after_trial(study, trial, state, values)
+        completed = state == _optuna.trial.TrialState.COMPLETE
+        if completed and not self._distributions.keys() & trial.params.keys():
+            warnings.warn(
+                f"trial {trial.number} has no gene of space {self.space.name!r}; call suggest_architecture in the"
+                " objective",
+                stacklevel=2,
+            )
 
     def _claim(self, study: Any, trial: Any) -> dict[str, Any]:
         self._wait_for_turn(study, trial.number)

@@ -96,8 +96,8 @@ class TranslationRuns(Runs):
         flags = [word for limit in limits.values() for word in ("--limit", f"latency_ms={limit}")]
         self.run(
             name, "nas-ext", "search", "--checkpoint", checkpoint, "--data", self.bin, "--latency-model", model, *flags,
-            "--out", folder, "--valid-samples", sentences, "--set", f"iterations={iterations}", "--set",
-            "population=40",
+            "--out", folder, "--valid-samples", sentences, "--strategy", "evolution", "--set",
+            f"iterations={iterations}", "--set", "population=40",
         )  # fmt: skip
         finalists = read_json(folder / "finalists.json")["finalists"]
         best = {}

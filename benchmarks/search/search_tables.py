@@ -61,7 +61,7 @@ SHARE, BUDGET, AFTER, FRONT_AFTER = 0.001, 1500, (50, 100), (50, 100, 200)
 FEWEST_BEST = 5
 """Smallest number of best networks, for small tables."""
 ENUMERABLE = 100_000
-"""Number of architectures up to which the loop of fifteen lines can score a whole space."""
+"""Number of architectures up to which the plain Gaussian process scores a whole space."""
 Array = NDArray[np.float64]
 TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench201": nasbench201_table,
@@ -112,7 +112,7 @@ class RegularizedEvolution:
 
 
 class BayesianOptimization:
-    """Minimal Bayesian optimisation: Gaussian process on one-hot genes, highest confidence bound first."""
+    """Bayesian optimisation: Gaussian process on one-hot genes, best confidence bound first."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self.space, self.proposed, self.values = table.space, list[int](), list[list[float]]()
@@ -216,7 +216,7 @@ def sequential_ranknas(table: Table, seed: int) -> RankNAS:
     return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rounds=400, per_round=1), seed=seed)
 
 
-GAUSSIAN_PROCESS, NSGA2 = "gaussian process, 15 lines", "nsga-ii"
+GAUSSIAN_PROCESS, NSGA2 = "plain gaussian process", "nsga-ii"
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
     "regularised evolution": RegularizedEvolution,

@@ -59,7 +59,8 @@ class Job(ConvertedRuns):
         folder = self.work / "search"
         self.run(
             "search", "nas-ext", "search", "--checkpoint", self.supernet(FULL, self.updates, 1), "--latency-model",
-            model, "--limit", "latency_ms=50%", "--out", folder, "--valid-samples", 1000, "--set", "iterations=10",
+            model, "--limit", "latency_ms=50%", "--out", folder, "--valid-samples", 1000, "--strategy", "evolution",
+            "--set", "iterations=10",
             "--set", "population=40",
         )  # fmt: skip
         finalists = read_json(folder / "finalists.json")["finalists"]

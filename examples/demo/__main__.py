@@ -125,7 +125,8 @@ def main(argv: list[str] | None = None) -> None:
     ], ["nas-ext", "latency", "fit", "--data", out / "latency.jsonl", "--out", model])  # fmt: skip
     limits = [word for limit in latency_limits(model, args.limits) for word in ("--limit", f"latency_ms={limit}")]
     stages.run("search", "search", (search / "finalists.json").exists(), [
-        "nas-ext", "search", "--checkpoint", supernet, "--latency-model", model, *limits, "--set", "iterations=8",
+        "nas-ext", "search", "--checkpoint", supernet, "--latency-model", model, *limits, "--strategy",
+        "evolution", "--set", "iterations=8",
         "--set", f"population={args.population}", "--finalists", 1, "--out", search,
     ])  # fmt: skip
     rows = list(networks(out))

@@ -53,10 +53,10 @@ def default_strategy(evaluations: int | None, front: bool) -> str:
     """Return the strategy that is best for a number of evaluations, by ``benchmarks/results/search_tables.json``.
 
     Args:
-        evaluations: None: as many as the strategy's settings allow.
+        evaluations: None: as many as by the strategy's default settings.
         front: True to minimise two metrics.
     """
-    few = evaluations is not None and evaluations <= FEW
+    few = evaluations is None or evaluations <= FEW
     if front:
         return "hypervolume" if few else "multi-objective"
     return "ranknas" if few else "evolution"

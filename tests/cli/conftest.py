@@ -34,7 +34,9 @@ def run(tmp_path: Path, supernet: ToySupernet) -> Search:
             ["--latency-model", str(model), "--limit", "latency_ms=2.6", "--limit", "latency_ms=2.2"] if limits else []
         )
         files = ["--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
-        by = arguments[arguments.index("--strategy") + 1] if "--strategy" in arguments else "evolution"
+        if not {"--strategy", "--evaluations"} & {*arguments}:
+            arguments = ("--strategy", "evolution", *arguments)
+        by = arguments[arguments.index("--strategy") + 1] if "--strategy" in arguments else ""
         small = [] if "--evaluations" in arguments else SMALL.get(by, [])
         return main(["search", *files, *options, *small, "--finalists", "4", *arguments])
 

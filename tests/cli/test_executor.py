@@ -16,7 +16,7 @@ from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.search.registry import STRATEGIES
 from tests.search.toy_host import make_visible
 
-SMALL = ["--set", "iterations=2", "--set", "population=12", "--set", "parents=4"]
+SMALL = ["--strategy", "evolution", "--set", "iterations=2", "--set", "population=12", "--set", "parents=4"]
 SHORT = [
     "--workload=vocab=40",
     "--workload=source_length=4",

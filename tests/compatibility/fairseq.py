@@ -10,7 +10,7 @@ for line in (
     "fairseq-train bin --task supernet_translation --arch mos_transformer_small --cpu"
     " --sampling sandwich --share-all-embeddings --optimizer adam --lr 3e-3 --max-tokens 1024 --max-update 3"
     " --save-dir supernet",
-    "nas-ext search --checkpoint supernet/checkpoint_last.pt --limit params_m=4 --set iterations=1 --set population=4"
+    "nas-ext search --checkpoint supernet/checkpoint_last.pt --limit params_m=4 --evaluations 10"
     " --valid-samples 10 --no-measure --finalists 1 --out run",
 ):
     subprocess.run(line.split(), check=True)

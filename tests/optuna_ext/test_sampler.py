@@ -105,6 +105,12 @@ def test_other_parameters_are_drawn_independently() -> None:
     assert len(set(architectures(study))) == 12
 
 
+def test_an_objective_without_genes_is_warned_of() -> None:
+    study = optuna.create_study(sampler=HATEvolutionSampler(SPACE))
+    with pytest.warns(UserWarning, match="suggest_architecture"):
+        study.optimize(lambda trial: trial.suggest_float("lr", 0, 1), n_trials=1)
+
+
 def test_trials_from_before_are_learned_from_and_not_repeated() -> None:
     study = optuna.create_study()
     rows = np.unique(SPACE.sample_rows(np.random.default_rng(0), 40), axis=0)

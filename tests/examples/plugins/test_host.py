@@ -43,7 +43,7 @@ def test_its_supernet_is_searched_and_extracted(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, out = tmp_path / "run", tmp_path / "subnet.pt"
-    small = ["--set", "iterations=2", "--set", "population=4", "--finalists", "2"]
+    small = ["--evaluations", "10", "--finalists", "2"]
     assert main(["search", "--checkpoint", str(checkpoint), "--out", str(run), *small]) == 0, capsys.readouterr().err
     (best, *_) = json.loads((run / "finalists.json").read_text())["finalists"]
     architecture = Architecture.load(run / best["file"])

@@ -22,6 +22,8 @@ from tests.search.toy_host import HOST, make_visible
 from tests.toys import ROOT
 
 COMMAND = [
+    "--strategy",
+    "evolution",
     "--set",
     "iterations=2",
     "--set",

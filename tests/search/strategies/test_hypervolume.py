@@ -96,7 +96,7 @@ def test_equal_results_are_survived() -> None:
 
 @pytest.mark.parametrize(
     ("evaluations", "front", "name"),
-    [(None, False, "evolution"), (200, False, "ranknas"), (None, True, "multi-objective"), (200, True, "hypervolume")],
+    [(None, False, "ranknas"), (900, False, "evolution"), (None, True, "hypervolume"), (900, True, "multi-objective")],
 )
 def test_the_default_follows_the_evaluations(evaluations: int | None, front: bool, name: str) -> None:
     assert default_strategy(evaluations, front) == name
