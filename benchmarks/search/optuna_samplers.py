@@ -40,6 +40,7 @@ def _evolution(table: Table, seed: int) -> optuna.samplers.BaseSampler:
 SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
     "random": lambda table, seed: optuna.samplers.RandomSampler(seed=seed),
     "tpe": lambda table, seed: optuna.samplers.TPESampler(seed=seed),
+    "gaussian process": lambda table, seed: optuna.samplers.GPSampler(seed=seed),
     "nsga-ii": lambda table, seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=20),
     "hat evolution": _evolution,
     "ranknas": lambda table, seed: RankNASSampler(table.space, table.limits, seed=seed),

@@ -33,7 +33,7 @@ import torch.nn.functional as F
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merge_rows
-from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns, export_images
+from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns, export_images, schedule
 from nas_core.compression.candidates import SPACED, Candidate, Fitting
 from nas_core.compression.pipeline import CompressConfig, Compression
 from nas_core.compression.training import Student, evaluate
@@ -60,6 +60,9 @@ KEYS = ("task", "share", "method", "seed", "updates")
 @dataclass(frozen=True)
 class Job(TranslationRuns):
     epochs: int
+    """Epochs of the image network."""
+    base_updates: int
+    """Updates of the translation network and of the language model."""
     config: CompressConfig
 
     def trained_image(self) -> Path:
@@ -80,20 +83,20 @@ class Job(TranslationRuns):
         return folder
 
     def trained_text(self, task: str) -> Path:
-        common = ("--dropout", 0.1, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 200, "--seed", 1)
+        common = ("--dropout", 0.1, "--seed", 1, *schedule(self.base_updates, 200))
         if task == "translation":
             checkpoint = self.translation(
                 task, "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
                 "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 4,
                 "--decoder-layers", 4, "--encoder-attention-heads", 4, "--decoder-attention-heads", 4, "--criterion",
-                "label_smoothed_cross_entropy", "--lr", 3e-3, "--max-epoch", self.epochs, *common,
+                "label_smoothed_cross_entropy", "--lr", 3e-3, *common,
             )  # fmt: skip
         else:
             checkpoint = self.fairseq_train(
                 task, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers", 6,
                 "--decoder-embed-dim", 128, "--decoder-input-dim", 128, "--decoder-output-dim", 128,
                 "--decoder-ffn-embed-dim", 512, "--decoder-attention-heads", 4, "--share-decoder-input-output-embed",
-                "--tokens-per-sample", 128, "--batch-size", 32, "--lr", 2e-3, "--max-epoch", self.epochs, *common,
+                "--tokens-per-sample", 128, "--batch-size", 32, "--lr", 2e-3, *common,
             )  # fmt: skip
         return checkpoint.with_name("checkpoint_best.pt")
 
@@ -299,9 +302,11 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
     key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
     if tuple(key.values()) not in stored_keys:
         original = comparison.trained.original
-        history = read_json(job.work / "image.json") if task == "image" else []
         metrics = test(f"{task}-trained", original, None)
-        store({**key, "latency": 1.0, **metrics}, **{task: {"epochs": job.epochs, "history": history}})
+        base: dict[str, Any] = {"updates": job.base_updates}
+        if task == "image":
+            base = {"epochs": job.epochs, "history": read_json(job.work / "image.json")}
+        store({**key, "latency": 1.0, **metrics}, **({} if task in PACKAGES else {task: base}))
     for seed in range(1, seeds + 1):
         for share in shares:
             for method in only or comparison.methods(task):
@@ -345,7 +350,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/compress_trained"))
     parser.add_argument("--task", choices=("image", "translation", "language", *PACKAGES), default="image")
     parser.add_argument("--bin", type=Path, default=Path("bin"), help="folder of the corpus")
-    parser.add_argument("--epochs", type=int, default=10, help="epochs of the trained network")
+    parser.add_argument("--epochs", type=int, default=10, help="epochs of the trained image network")
+    parser.add_argument("--base-updates", type=int, default=2000, help="updates of a trained network of fairseq")
     parser.add_argument("--updates", type=int, default=300, help="updates of each method")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument(
@@ -365,7 +371,7 @@ def main(argv: list[str] | None = None) -> None:
         updates=args.updates, batch_size=args.batch, calibration_batches=args.calibration_batches,
         latency_batch=8 if args.task == "image" else 1,
     )  # fmt: skip
-    job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, config)
+    job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, args.base_updates, config)
     measure(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
 
 

@@ -164,8 +164,7 @@ class DistillationMixin:
                 self.teacher = FileTeacher(
                     Path(self.options.teacher), self._task, self.options.distill_temperature, student
                 )
-            defer = not self._shared and hasattr(student, "active_subnet")
-            output = self.teacher.output(run, defer)
+            output = self.teacher.output(run)
         if self._shared:
             self._latest = sample, output
         return output

@@ -17,30 +17,20 @@ from fairseq_ext.data import options_of
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
 from nas_core.supernet.holder import SubnetHolder
-from nas_core.supernet.teacher.projected import (
-    Probabilities,
-    Projection,
-    probabilities_of,
-    projected_probabilities,
-)
+from nas_core.supernet.teacher.projected import Probabilities, probabilities_of
 
 _log = logging.getLogger(__name__)
 
 
-def teacher_output(
-    outputs: tuple[Tensor, Tensor | None], temperature: float, defer: bool = False
-) -> Probabilities | Projection:
+def teacher_output(outputs: tuple[Tensor, Tensor | None], temperature: float) -> Probabilities:
     """Convert the outputs of a network to a teacher's probabilities of words for each target token.
 
     Args:
         outputs: features and output embeddings, or logits and None.
-        defer: compute the probabilities later, together with those of the student.
     """
     x, table = outputs
-    if table is None:
-        return probabilities_of(x.detach(), temperature)
-    x, table = x.detach(), table.detach()
-    return Projection(x, table, temperature) if defer else projected_probabilities(x, table, temperature)
+    with torch.no_grad():
+        return probabilities_of(x if table is None else x @ table.t(), temperature)
 
 
 class FileTeacher:
@@ -61,19 +51,18 @@ class FileTeacher:
         self.model.to(device=like.device, dtype=like.dtype)
         self._subnet = self.model.select(self.model.architecture) if isinstance(self.model, SubnetHolder) else None
 
-    def output(self, run: Any, defer: bool) -> Probabilities | Projection:
+    def output(self, run: Any) -> Probabilities:
         """Return the teacher's output for a batch.
 
         Args:
             run: function that runs a network on the batch.
-            defer: as for :func:`teacher_output`.
         """
         model: Any = self.model
         with (
             torch.no_grad(),
             nullcontext() if self._subnet is None else model.use_subnet(model.architecture, self._subnet),
         ):
-            return teacher_output(run(model), self._temperature, defer)
+            return teacher_output(run(model), self._temperature)
 
 
 def _positions(model: Any) -> tuple[int, ...]:

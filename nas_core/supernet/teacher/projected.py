@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.smoothed_loss import Smoothed, product_type, projected, row_chunks
+from nas_core.layers.smoothed_loss import Smoothed, projected, row_chunks
 from nas_core.layers.torch_modes import without_autocast
 
 
@@ -24,21 +24,6 @@ class Probabilities(NamedTuple):
     """``(N, V)``"""
     negative_entropy: Tensor
     """``(N,)``, sum of p log p."""
-
-
-class Projection(NamedTuple):
-    """Features and output table of a teacher, for computing probabilities chunk by chunk."""
-
-    features: Tensor
-    """``(N, C)``"""
-    table: Tensor
-    """``(V, C)``"""
-    temperature: float = 1.0
-
-    def of_rows(self, rows: slice) -> Probabilities:
-        kind = self.features.dtype
-        logits = self.features[rows] @ self.table.t()
-        return Probabilities(*_softmax(logits.to(torch.promote_types(kind, torch.float32)), self.temperature))
 
 
 class DistilledSums(NamedTuple):
@@ -62,20 +47,6 @@ def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
     with torch.no_grad(), without_autocast(logits):
         for rows in row_chunks(len(logits), logits.t()):
             probabilities[rows], entropy[rows] = _softmax(logits[rows].to(exact), temperature)
-    return Probabilities(probabilities, entropy)
-
-
-def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the probabilities of logits ``features @ table.T``, from ``(N, C)`` and ``(V, C)``."""
-    kind = product_type(features)
-    exact = torch.promote_types(kind, torch.float32)
-    with torch.no_grad(), without_autocast(features):
-        features, table = features.to(kind), table.to(kind)
-        probabilities = features.new_empty((len(features), len(table)), dtype=exact)
-        entropy = features.new_empty(len(features), dtype=exact)
-        for rows in row_chunks(len(features), table):
-            logits = (features[rows] @ table.t()).to(exact)
-            probabilities[rows], entropy[rows] = _softmax(logits, temperature)
     return Probabilities(probabilities, entropy)
 
 
@@ -128,7 +99,7 @@ def projected_distilled_loss(
     features: Tensor,
     table: Tensor,
     target: Tensor,
-    teacher: Probabilities | Projection,
+    teacher: Probabilities,
     *,
     weight: float,
     temperature: float = 1.0,
@@ -145,16 +116,13 @@ def projected_distilled_loss(
         target: ``(N,)``
         teacher: teacher output for each row, at the same temperature.
     """
-    if isinstance(teacher, Projection):
-        kind = product_type(features)
-        teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)
     losses = _Distilled(Smoothed(target, smoothing, padding_idx), teacher, weight, temperature)
     return DistilledSums(*projected(features, table, losses))
 
 
 class _Distilled(NamedTuple):
     smoothed: Smoothed
-    teacher: Probabilities | Projection
+    teacher: Probabilities
     weight: float
     temperature: float
     sums: int = 4
@@ -170,11 +138,7 @@ class _Distilled(NamedTuple):
         if self.temperature != 1:
             soft, share = logits / self.temperature, 1.0
             soft_norm = soft.logsumexp(1, keepdim=True)
-        p, negative_entropy = (
-            self.teacher.of_rows(rows)
-            if isinstance(self.teacher, Projection)
-            else (self.teacher.probabilities[rows], self.teacher.negative_entropy[rows])
-        )
+        p, negative_entropy = (values[rows] for values in self.teacher)
         row_kl = negative_entropy - torch.linalg.vecdot(p, soft) + soft_norm[:, 0]
         keep = self.smoothed.target[rows].ne(self.smoothed.padding_idx)
         distilled = (row_kl * self.temperature**2 * keep).sum()

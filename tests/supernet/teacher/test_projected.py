@@ -9,13 +9,7 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import smoothed_loss
-from nas_core.supernet.teacher.projected import (
-    Projection,
-    distilled_loss,
-    probabilities_of,
-    projected_distilled_loss,
-    projected_probabilities,
-)
+from nas_core.supernet.teacher.projected import distilled_loss, probabilities_of, projected_distilled_loss
 from tests.naive import naive_distilled_loss
 
 PAD, WORDS, WIDTH, ROWS = 1, 13, 7, 11
@@ -56,36 +50,16 @@ def test_equals_the_definition(weight: float, temperature: float, monkeypatch: p
 
 
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_probabilities_of_features_are_those_of_their_logits(
-    temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probabilities_are_the_softmax(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 4 * WORDS)
     features, table, _, _ = data()
-    result = projected_probabilities(features, table, temperature)
-    logits = (features @ table.t()).detach()
-    torch.testing.assert_close(result.probabilities, (logits / temperature).softmax(1))
-    torch.testing.assert_close(tuple(result), tuple(probabilities_of(logits, temperature)))
+    logits = features @ table.t()
+    result = probabilities_of(logits, temperature)
+    torch.testing.assert_close(result.probabilities, (logits / temperature).softmax(1).detach())
     entropy = (result.probabilities * result.probabilities.log()).sum(1)
     torch.testing.assert_close(result.negative_entropy, entropy)
     assert not result.probabilities.requires_grad
-
-
-@pytest.mark.parametrize("temperature", [1.0, 2.0])
-def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothed_loss, "_MIN_ROWS", 1)
-    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS)
-    generator = torch.Generator().manual_seed(5)
-    x, words = torch.randn(ROWS, 4, generator=generator), torch.randn(WORDS, 4, generator=generator)
-    results = []
-    for teacher in (Projection(x, words), projected_probabilities(x, words, temperature)):
-        features, table, target, _ = data()
-        sums = projected_distilled_loss(
-            features, table, target, teacher, weight=0.6, temperature=temperature, smoothing=0.1, padding_idx=PAD
-        )
-        sums.loss.backward()
-        results.append((*(value.detach() for value in sums), features.grad, table.grad))
-    torch.testing.assert_close(results[0], results[1])
 
 
 def test_gradients_at_high_temperatures_are_finite_in_float16(monkeypatch: pytest.MonkeyPatch) -> None:
