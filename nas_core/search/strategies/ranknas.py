@@ -12,7 +12,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -35,6 +35,8 @@ PREDICTED = 1000
 """Random architectures for importance for a limit; standard error about 0.02."""
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
+PATIENCE = 3
+"""Generations without a new best architecture after which the evolution in the ranking ends."""
 MIN_IMPORTANCE = 1e-9
 """Smallest importance of a gene that is searched."""
 
@@ -186,21 +188,25 @@ class RankNAS(Strategy):
     def _evolved(self, pruned: Callable[[Rows], Rows], fast: Proposals) -> Rows:
         config, space, rng = self.config, self.space, self.rng
         scores: dict[bytes, float] = {}
+        leaders: list[bytes] = []
 
         def rank(rows: Rows) -> Rows:
+            nonlocal leaders
             fresh = rows[[key not in scores for key in row_keys(rows)]]
-            scores.update(zip(row_keys(fresh), self._ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
+            keys = row_keys(fresh)
+            scores.update(zip(keys, self._ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
+            leaders = best_first([*leaders, *keys])[: config.parents]
             return fresh
 
-        def best_first() -> Rows:
-            return self._rows(sorted(scores, key=lambda key: (scores[key], key)))
+        def best_first(keys: Iterable[bytes]) -> list[bytes]:
+            return sorted(keys, key=lambda key: (scores[key], key))
 
         initial = fast.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
         rank(initial if len(initial) else self.proposals.initial(rng, config.per_round, set()))
         rank(self._rows(self._best_first()[:1]))
+        unchanged = 0
         for _ in range(config.generations):
-            parents = best_first()[: config.parents]
-            excluded = set(scores)
+            parents, best, excluded = self._rows(leaders), leaders[: config.per_round], set(scores)
 
             def mutated(k: int, parents: Rows = parents) -> Rows:
                 return pruned(self._mutated(parents, k, config.mutation_prob))
@@ -211,9 +217,10 @@ class RankNAS(Strategy):
             new = [rank(fast.take(mutated, config.children, excluded))]
             if len(parents) > 1:
                 new.append(rank(fast.take(crossed, config.children, excluded)))
-            if not sum(map(len, new)):
+            unchanged = unchanged + 1 if leaders[: config.per_round] == best else 0
+            if unchanged == PATIENCE or not sum(map(len, new)):
                 break
-        return best_first()
+        return self._rows(best_first(scores))
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:
