@@ -92,21 +92,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         pickled = next((file.name for file in sorted(folder.glob("pytorch_model*.bin"))), None)
         missing = f"its weights are a pickle, {pickled}, which is not read" if pickled else "it has no weights"
         raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; save the model again with save_pretrained")
-    if (folder / _SHARDS).is_file() and not (folder / WEIGHTS).is_file():
-        _check_shards(folder)
     return config
-
-
-def _check_shards(folder: Path) -> None:
-    index = read_json(folder / _SHARDS)
-    shards = index.get("weight_map") if isinstance(index, dict) else None
-    names = {str(name) for name in shards.values()} if isinstance(shards, dict) else {""}
-    for name in sorted(names):
-        if Path(name).name != name or not name.endswith(".safetensors") or not (folder / name).is_file():
-            raise CheckpointError(
-                f"{folder / _SHARDS} lists {name or 'no files'}; expected .safetensors files in the same folder, give"
-                " an undamaged copy"
-            )
 
 
 def read_model(folder: Path) -> PreTrainedModel:

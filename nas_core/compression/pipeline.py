@@ -40,8 +40,8 @@ class CompressConfig:
     """Total number of updates of all trainings."""
     batch_size: int = 64
     """Number of samples per update."""
-    lr: float = 5e-4
-    """Highest learning rate of AdamW."""
+    lr: float | None = None
+    """Highest learning rate of AdamW; default: 0.2 / channels of the trained network."""
     weight_decay: float = 0.01
     """Weight decay of AdamW."""
     clip_norm: float = 1.0

@@ -17,6 +17,9 @@ from nas_core.compression.repair import last_replaced, layers_of
 from nas_core.errors import ConfigError
 from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
 
+_LR_CHANNELS = 0.2
+"""Product of default learning rate and number of channels."""
+
 
 def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) -> dict[str, float]:
     """Return ``loss`` (cross-entropy in nats, or a distance) and the host framework's metric (percent) over batches."""
@@ -37,13 +40,19 @@ def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) ->
     return {"loss": loss_sum / count, trained.metric: 100 * right_sum / count}
 
 
+def default_lr(trained: Compressible) -> float:
+    """Return a learning rate for AdamW, inversely proportional to the number of channels."""
+    largest = trained.space.largest()
+    return _LR_CHANNELS / max(largest.number(gene) for gene in largest.to_dict() if gene.endswith("embed_dim"))
+
+
 class Student:
     """Compressed network during training.
 
     Args:
         model: static network of the candidate.
         teacher: static network with the trained weights.
-        updates: length of the learning rate schedule: warmup over a tenth, then cosine decay.
+        updates: largest number of updates; a tenth of it is the warmup.
     """
 
     def __init__(
@@ -51,7 +60,8 @@ class Student:
     ) -> None:
         self.trained, self.candidate, self.model, self.teacher, self.config = trained, candidate, model, teacher, config
         self.updates, self.done = updates, 0
-        self.optimizer = torch.optim.AdamW(model.parameters(), config.lr, weight_decay=config.weight_decay)
+        self.lr = default_lr(trained) if config.lr is None else config.lr
+        self.optimizer = torch.optim.AdamW(model.parameters(), self.lr, weight_decay=config.weight_decay)
         self.evaluations: dict[int, dict[str, float]] = {}
         """Number of updates -> metrics on the samples that select candidates."""
 
@@ -61,20 +71,25 @@ class Student:
         return max(self.evaluations)
 
     def train(self, batches: Iterator[Any], updates: int) -> None:
-        """Train until ``updates`` updates in all; a second call resumes."""
+        """Train until ``updates`` updates in all; a second call continues.
+
+        In each call the learning rate warms up and decays to 0 (cosine), because losses at high learning rates do not
+        show which network will be the best.
+        """
         self.model.train()
-        for update in range(self.done, updates):
-            rate = min((update + 1) / (0.1 * self.updates + 1), 1.0)
-            rate *= 0.5 + 0.5 * math.cos(math.pi * update / self.updates)
+        count = updates - self.done
+        for index in range(count):
+            rate = min((index + 1) / (0.1 * self.updates + 1), 1.0)
+            rate *= 0.5 + 0.5 * math.cos(math.pi * index / count)
             for group in self.optimizer.param_groups:
-                group["lr"] = self.config.lr * rate
+                group["lr"] = self.lr * rate
             self.optimizer.zero_grad()
             loss = self._loss(next(batches))
             loss.backward()  # type: ignore[no-untyped-call]
             norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
             if not math.isfinite(float(norm)):
                 raise ConfigError(
-                    f"training of {self.candidate.name} diverged at update {update + 1}; give a lower --lr"
+                    f"training of {self.candidate.name} diverged at update {self.done + index + 1}; give a lower --lr"
                 )
             self.optimizer.step()
         self.done = updates

@@ -79,7 +79,6 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
         CheckpointError,
     ),
     "an index of pickles": (sharded(lambda name: "shard.bin"), {}, CheckpointError),
-    "an index of other folders": (sharded(lambda name: f"../trained/{name}"), {}, CheckpointError),
     "an index of numbers": (sharded(lambda name: 3), {}, CheckpointError),
     "a missing shard": (sharded(lambda name: name.replace("00001", "00009")), {}, CheckpointError),
     "an index of no kind": (
