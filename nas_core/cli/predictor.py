@@ -104,7 +104,9 @@ def predict(
         write_predictions(out, rows)
         typer.echo(f"{len(rows)} predictions: {out}")
         return
-    columns = [Column("record", "record", "d"), Column("prediction", "prediction", ".6g")]
+    target = predictor.info.get("target") or "target"
+    header = "prediction" if target == "target" else f"predicted {target}"
+    columns = [Column("record", "record", "d"), Column("prediction", header, ".6g")]
     typer.echo(Table([*columns, Column("std", "std", ".2g")], rows).without_empty_columns().text())
 
 
