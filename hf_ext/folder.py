@@ -22,8 +22,7 @@ from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import os_errors, write_json
 
-_TOKENIZER = "tokenizer_config.json"
-CONFIG, WEIGHTS, SETTINGS = "config.json", "model.safetensors", "nas_ext.json"
+CONFIG, _TOKENIZER, WEIGHTS, SETTINGS = "config.json", "tokenizer_config.json", "model.safetensors", "nas_ext.json"
 _SHARDS = "model.safetensors.index.json"
 _CODE = "modeling_per_layer"
 _CONFIG = """
@@ -66,7 +65,8 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder / CONFIG} is not a model configuration; give a folder that save_pretrained wrote"
         )
     for name in (CONFIG, _TOKENIZER):
-        if (folder / name).is_file() and "auto_map" in read_json(folder / name):
+        content = read_json(folder / name) if (folder / name).is_file() else {}
+        if isinstance(content, dict) and "auto_map" in content:
             raise CheckpointError(
                 f"{folder} needs custom code (auto_map in {name}), which is not executed; give a model and a tokenizer"
                 " of transformers"
@@ -100,6 +100,7 @@ def read_model(folder: Path) -> PreTrainedModel:
     settings = read_config(folder)
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config.return_dict, config.output_attentions, config.output_hidden_states = True, False, False
         options: dict[str, Any] = {"config": config, "dtype": torch.float32, "output_loading_info": True}
         options |= {"local_files_only": True, "use_safetensors": True, "ignore_mismatched_sizes": True}
         options["attn_implementation"] = "sdpa"  # one named in the folder may be code from the Hub
@@ -112,7 +113,8 @@ def read_model(folder: Path) -> PreTrainedModel:
         raise CheckpointError(
             f"{folder} cannot be loaded by transformers ({reason(error)}); give an undamaged copy"
         ) from None
-    if not type(model).__name__.endswith(classes := FAMILIES[settings["model_type"]].classes):
+    classes = FAMILIES[settings["model_type"]].classes
+    if not type(model).__name__.endswith(classes) or type(model).__name__.endswith("ForMultipleChoice"):
         raise CheckpointError(
             f"{folder} holds a {type(model).__name__}, which cannot be converted to a supernet; expected a class whose"
             f" name ends with {' or '.join(classes)}"

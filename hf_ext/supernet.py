@@ -14,7 +14,7 @@ from hf_ext.exporting import exportable
 from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
 from hf_ext.images import MAX_IMAGES, image_batches
 from hf_ext.network import ElasticModel, features_of, read_settings, read_supernet
-from hf_ext.texts import agreement, batches_of, bleu, head_of, mean_pooled, open_tokenizer
+from hf_ext.texts import agreement, batches_of, bleu, check_texts, head_of, mean_pooled, open_tokenizer
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.export.parts import Exportable
@@ -88,8 +88,9 @@ class HuggingFaceSupernet(Supernet):
                 self.folder, self._data, self._subset, self._count or MAX_IMAGES, config, self.device
             )
         if self._evaluated is None:
-            tokenizer = open_tokenizer(self.folder)
-            self._evaluated = batches_of(tokenizer, self._texts(), config, self.head, self.device)
+            tokenizer, texts = open_tokenizer(self.folder), self._texts()
+            check_texts(tokenizer, texts, config, self.head)
+            self._evaluated = batches_of(tokenizer, texts, config, self.head, self.device)
         return self._evaluated
 
     def _texts(self) -> list[str]:

@@ -27,6 +27,8 @@ from nas_core.optional import require
 BATCH = 32
 MAX_TOKENS = 128
 """Largest number of tokens of a text in calibration and evaluation; longer texts are truncated."""
+_CHECKED = 200
+"""Number of texts in which unknown tokens are counted."""
 _MASKED = 0.15
 
 
@@ -76,12 +78,6 @@ def batches_of(
             sources, targets = zip(*(text.rsplit("\t", 1) for text in chunk), strict=True)
             inputs = {"text": list(sources)} | ({"text_target": list(targets)} if head == "translation" else {})
         tokens = tokenizer(**inputs, truncation=True, max_length=max_length)
-        ids = [token for row in tokens["input_ids"] for token in row]
-        if tokenizer.unk_token_id is not None and ids.count(tokenizer.unk_token_id) > len(ids) / 2:
-            raise CheckpointError(
-                f"most tokens of the texts are unknown to the tokenizer, such as those of {chunk[0][:60]!r}; use the"
-                " tokenizer that the model was trained with, or other texts"
-            )
         rows = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens["input_ids"]]
         if head == "translation":
             rows = [{**row, "labels": labels} for row, labels in zip(rows, tokens["labels"], strict=True)]
@@ -92,21 +88,35 @@ def batches_of(
                 " tokenizer that the model was trained with"
             )
         if head == "class":
-            batch["labels"] = torch.tensor([_class_index(target, config) for target in targets])
+            batch["labels"] = torch.tensor([_classes_of(config)[target] for target in targets])
         if head == "causal":
             batch["labels"] = batch["input_ids"].where(batch["attention_mask"].bool(), -100)
         batches.append({name: tensor.to(device) for name, tensor in batch.items()})
     return batches
 
 
-def _class_index(name: str, config: Any) -> int:
-    index = config.label2id.get(name, int(name) if name.isdecimal() else -1)
-    if not 0 <= index < config.num_labels:
-        raise DataError(
-            f"the data has class {name!r}; expected one of {', '.join(map(str, config.label2id))}, or a number below"
-            f" {config.num_labels}"
+def check_texts(tokenizer: Any, texts: Sequence[str], config: Any, head: str) -> None:
+    """Raise an error if most tokens of the texts are unknown, or if a text's class is not one of the model's."""
+    ids = [token for row in tokenizer(list(texts[:_CHECKED]))["input_ids"] for token in row]
+    if tokenizer.unk_token_id is not None and ids.count(tokenizer.unk_token_id) > len(ids) / 2:
+        raise CheckpointError(
+            f"most tokens of the texts are unknown to the tokenizer, such as those of {texts[0][:60]!r}; use the"
+            " tokenizer that the model was trained with, or other texts"
         )
-    return int(index)
+    if head == "class":
+        classes, names = _classes_of(config), [text.rsplit("\t", 1)[1] for text in texts]
+        if unknown := [name for name in names if name not in classes]:
+            raise DataError(
+                f"{len(unknown)} texts have a class such as {unknown[0]!r}, which the model does not have; expected"
+                f" one of {', '.join(classes)}"
+            )
+
+
+def _classes_of(config: Any) -> dict[str, int]:
+    """Return name or number of a class -> its index."""
+    names = {str(index): index for index in range(config.num_labels)}
+    names |= {str(name): int(index) for index, name in (config.id2label or {}).items()}
+    return names | {str(name): int(index) for name, index in (config.label2id or {}).items()}
 
 
 def head_of(model: Any) -> str:

@@ -22,6 +22,7 @@ from hf_ext.texts import (
     BATCH,
     agreement,
     batches_of,
+    check_texts,
     feature_loss,
     head_of,
     mean_pooled,
@@ -78,7 +79,8 @@ class TrainedModel:
     """Trained model of ``transformers``, to be converted to a supernet.
 
     Args:
-        data: folder with ``train.txt``, ``train.tsv`` (translation) or ``train/CLASS`` (images), for calibration.
+        data: folder with ``train.txt``, ``train.tsv`` (translation, classes of texts) or ``train/CLASS`` (images), for
+            calibration.
         uniform: False for a space ``auto`` whose networks may have layers of different sizes.
     """
 
@@ -163,7 +165,9 @@ class TrainedModel:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return read_texts(self.data, "train", self.folder, self.head)
+        texts = read_texts(self.data, "train", self.folder, self.head)
+        check_texts(self._tokenizer, texts, self._original.config, self.head)
+        return texts
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -267,6 +271,7 @@ class TrainedModel:
                 " nas-ext elastic, or give a timm checkpoint"
             )
         texts = read_texts(self.data, "valid", self.folder, self.head)
+        check_texts(self._tokenizer, texts, self._original.config, self.head)
         indices = np.random.default_rng(0).permutation(len(texts))[:count]
         return self._tokenized([texts[index] for index in indices], min(BATCH, -(-len(indices) // 2)))
 

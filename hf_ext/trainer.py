@@ -61,7 +61,7 @@ class SupernetTrainer(Trainer):
             )
         if self.args.gradient_checkpointing:
             raise ConfigError("gradient_checkpointing is set, which supernets do not support; leave it out")
-        self.model_accepts_loss_kwargs = False  # so that Trainer divides losses by the number of accumulated batches
+        self.model_accepts_loss_kwargs = self.loss_is_scaled_for_ga = False  # Trainer averages accumulated batches
         self.supernet.to(self.args.device)
         self.teacher = None if distill == "labels" else copy.deepcopy(self.supernet).requires_grad_(False).eval()
         self._current: tuple[Subnet, float] | None = None

@@ -118,8 +118,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         completed = state == _optuna.trial.TrialState.COMPLETE
         if completed and not self._distributions.keys() & trial.params.keys():
             warnings.warn(
-                f"trial {trial.number} has no gene of space {self.space.name!r}; call suggest_architecture in the"
-                " objective",
+                f"a trial has no gene of space {self.space.name!r}; call suggest_architecture in the objective",
                 stacklevel=2,
             )
 

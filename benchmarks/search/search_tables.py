@@ -3,7 +3,7 @@
 Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..] [--fronts DEVICE ..]``. NAS_EXT_DATA names
 the folder of the tables, which are not in this repository.
 
-A query is one new cell. The best cells are the .1 %, at least five, with the highest mean test accuracy. A query
+A query is one new cell. The best cells are the 0.1 %, at least five, with the highest mean test accuracy. A query
 returns the validation accuracy on NAS-Bench-201. On NAS-Bench-101 it returns the mean test accuracy, since most
 validation accuracies are not published. ``transnas-object`` has 662 chains with one accuracy.
 ``nasbench101-published``, not run by default, has the 20,001 cells with a published validation accuracy. A search ends

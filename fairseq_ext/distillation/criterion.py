@@ -204,11 +204,7 @@ def _untrained(options: Any) -> bool:
 def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:
     """Return features and output embeddings of a model; logits if the model does not provide them."""
     if not hasattr(model, "active_subnet"):
-        output = getattr(getattr(model, "decoder", None), "output_projection", None)
-        if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
-            return model(**sample["net_input"])[0].flatten(0, 1), None
-        features, _ = model(**sample["net_input"], features_only=True)  # a teacher, whose logits need not be held
-        return features.flatten(0, 1), output.weight
+        return model(**sample["net_input"])[0].flatten(0, 1), None
     features, extra = model(**sample["net_input"], features_only=True)
     return features.flatten(0, 1), extra["output"]
 

@@ -12,7 +12,9 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def command(
-    checkpoint: Annotated[Path, typer.Option(help="Extracted subnet, or a supernet with --arch.")],
+    checkpoint: Annotated[
+        Path, typer.Option(help="Extracted subnet, folder of transformers, or a supernet with --arch.")
+    ],
     out: Annotated[Path, typer.Option(help="Output folder.")],
     to: Annotated[str, typer.Option(help="Format: onnx or torch-export.")] = "onnx",
     arch: Annotated[str | None, typer.Option(help="Architecture of a supernet: a file, smallest or largest.")] = None,
@@ -21,10 +23,11 @@ def command(
     """Export a subnet as ONNX or torch.export programs, run the files and compare the outputs with torch."""
     from nas_core.export import write_export
     from nas_core.export.folder import check_target
+    from nas_core.search.finalists import load_architecture
     from nas_core.supernet.host import open_exportable
 
     check_target(out, to)
-    requested = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))
+    requested = None if arch in (None, "smallest", "largest") else load_architecture(Path(str(arch)))
     model = open_exportable(checkpoint, data=data)
     architecture = model.space.validate(requested) if requested is not None else _named(model.space, arch, checkpoint)
     written = write_export(model.exportable(architecture), out, to)

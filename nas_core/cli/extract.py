@@ -9,7 +9,6 @@ import typer
 
 from nas_core.errors import ConfigError
 from nas_core.files.reading import real_path
-from nas_core.space import Architecture
 
 
 def command(
@@ -25,6 +24,7 @@ def command(
     ] = False,
 ) -> None:
     """Save a subnet as a static model of its own size: mix the experts, slice the weights."""
+    from nas_core.search.finalists import load_architecture
     from nas_core.supernet.host import open_supernet
 
     if plain and hugging_face:
@@ -32,7 +32,7 @@ def command(
     if real_path(out) in (real_path(checkpoint), real_path(arch)):
         raise ConfigError(f"--out {out} is one of the inputs; give another file")
     named = arch in ("smallest", "largest")
-    architecture = None if named else Architecture.load(arch)
+    architecture = None if named else load_architecture(Path(arch))
     supernet = open_supernet(checkpoint, data=data)
     if architecture is None:
         architecture = supernet.space.smallest() if arch == "smallest" else supernet.space.largest()

@@ -43,7 +43,8 @@ def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) ->
 def default_lr(trained: Compressible) -> float:
     """Return a learning rate for AdamW, inversely proportional to the number of channels."""
     largest = trained.space.largest()
-    return _LR_CHANNELS / max(largest.number(gene) for gene in largest.to_dict() if gene.endswith("embed_dim"))
+    channels = [largest.number(gene) for gene in largest.to_dict() if gene.endswith("embed_dim")]
+    return _LR_CHANNELS / max(channels, default=400)
 
 
 class Student:
@@ -73,8 +74,9 @@ class Student:
     def train(self, batches: Iterator[Any], updates: int) -> None:
         """Train until ``updates`` updates in all; a second call continues.
 
-        In each call the learning rate warms up and decays to 0 (cosine), because losses at high learning rates do not
-        show which network will be the best.
+        The learning rate decays to 0 (cosine) in each call, because losses at high learning rates do not show which
+        network will be the best. Its warmup is as slow in a short call as in a long one, so that a short call stays
+        at low rates.
         """
         self.model.train()
         count = updates - self.done
@@ -89,7 +91,8 @@ class Student:
             norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
             if not math.isfinite(float(norm)):
                 raise ConfigError(
-                    f"training of {self.candidate.name} diverged at update {self.done + index + 1}; give a lower --lr"
+                    f"training of {self.candidate.name} diverged at update {self.done + index + 1}; give an --lr below"
+                    f" {self.lr:.2g}"
                 )
             self.optimizer.step()
         self.done = updates

@@ -63,8 +63,8 @@ class SearchSettings:
     evaluations: int | None = None
     """Largest number of architectures to evaluate in each search, at least 10; default: as the strategy's options."""
     strategy: str | None = None
-    """Search strategy, from the list above. The default is evolution, or ranknas for at most 500 evaluations; with a
-    latency model and no latency limit, it is multi-objective, or hypervolume for at most 500 evaluations."""
+    """Search strategy, from the list above. The default is ranknas; with a latency model and no latency limit,
+    hypervolume. For more than 500 evaluations, or with jobs, it is evolution or multi-objective."""
     set: Mapping[str, Any] = field(default_factory=dict)
     """Option of the strategy, from the lists above; repeatable."""
     seed: int = 0
@@ -210,7 +210,8 @@ class _CheckpointSearch:
             check_precision(settings.precision, settings.device)
         model = settings.latency_model
         front = model is not None and "latency_ms" not in settings.limit
-        self.strategy = settings.strategy or default_strategy(settings.evaluations, front)
+        workers = self.jobs.jobs * self.jobs.per_job if self.jobs else len(self.devices)
+        self.strategy = settings.strategy or default_strategy(settings.evaluations, front, workers)
         self.config = config_of(self.strategy, settings.set, settings.evaluations)
         self.compared: dict[str, Any] = {
             "checkpoint_sha256": file_digest(settings.checkpoint),

@@ -117,6 +117,13 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
 
 
+def load_architecture(path: Path) -> Architecture:
+    """Read an architecture; a missing :data:`BEST` of a search under several limits is an error with advice."""
+    if path.name == BEST and not path.exists() and read_finalists(path.parent):
+        raise DataError(f"{path} does not exist after a search under several limits; give a file of finalists.json")
+    return Architecture.load(path)
+
+
 # -- measured against the limits --------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,9 @@ _OURS = "nas_core.search.strategies"
 FEW = 500
 """Largest number of evaluations for which the default strategy fits a Gaussian process to all results."""
 
+AT_ONCE = 5
+"""Number of architectures that these strategies propose at once."""
+
 STRATEGIES: Registry[type[Strategy]] = Registry(
     "strategy",
     "nas_ext.strategies",
@@ -49,14 +52,15 @@ def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = 
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")
 
 
-def default_strategy(evaluations: int | None, front: bool) -> str:
+def default_strategy(evaluations: int | None, front: bool, workers: int = 1) -> str:
     """Return the strategy that is best for a number of evaluations, by ``benchmarks/results/search_tables.json``.
 
     Args:
-        evaluations: None: as many as by the strategy's default settings.
+        evaluations: None: the number of the strategy's default settings.
         front: True to minimise two metrics.
+        workers: number of simultaneous evaluations; strategies for few evaluations propose :data:`AT_ONCE`.
     """
-    few = evaluations is None or evaluations <= FEW
+    few = (evaluations is None or evaluations <= FEW) and workers <= AT_ONCE
     if front:
         return "hypervolume" if few else "multi-objective"
     return "ranknas" if few else "evolution"

@@ -95,10 +95,6 @@ class Architecture(Mapping[str, Gene]):
         Raises:
             ArchitectureError: the file has another format or a newer version.
         """
-        if not (path := Path(path)).exists() and (path.parent / "finalists").is_dir():  # a search under several limits
-            raise ArchitectureError(
-                f"file not found: {path}; choose a file of {path.parent / 'finalists'}, described in finalists.json"
-            )
         return cls.from_json(read_json(path), source=str(path))
 
     @classmethod

@@ -221,7 +221,7 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     return host.open(path, **options, precision=precision)
 
 
-def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
+def open_exportable(checkpoint: str | Path, **options: Any) -> Any:
     return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
 
 

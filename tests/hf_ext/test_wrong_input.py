@@ -90,6 +90,7 @@ FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
     "a type of no kind": (config(model_type=["bert"]), {}, CheckpointError),
     "remote code": (remote, {}, CheckpointError),
     "a tokenizer of remote code": (tokenizer_code, {}, CheckpointError),
+    "multiple choice": (config(architectures=["BertForMultipleChoice"]), {}, CheckpointError),
     "a tokenizer of other words": (
         lambda folder: (folder / "vocab.txt").write_text(
             "\n".join(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(30))])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ArchitectureError
+from nas_core.errors import DataError
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.search import ParetoArchive
@@ -21,6 +21,7 @@ from nas_core.search.finalists import (
     Finalist,
     Goal,
     choose_finalists,
+    load_architecture,
     measure_finalists,
     restore_measurements,
     save_finalists,
@@ -184,10 +185,10 @@ def test_the_best_architecture_of_one_search_is_a_file(tmp_path: Path) -> None:
     ]:
         save_finalists(tmp_path, finalists)
         if best is None:
-            with pytest.raises(ArchitectureError, match="choose a file"):
-                Architecture.load(tmp_path / BEST)
+            with pytest.raises(DataError, match="several limits"):
+                load_architecture(tmp_path / BEST)
         else:
-            assert Architecture.load(tmp_path / BEST) == network(best)
+            assert load_architecture(tmp_path / BEST) == network(best)
 
 
 def test_what_was_measured_before_stays(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ PREDICTED = 1000
 SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 PATIENCE = 3
-"""Generations without a new best architecture after which the evolution in the ranking ends."""
+"""Generations after which the evolution in the ranking ends if its ``per_round`` best architectures did not change."""
 MIN_IMPORTANCE = 1e-9
 """Smallest importance of a gene that is searched."""
 

@@ -1,6 +1,6 @@
 """Label-smoothed and distillation loss fused with the output projection.
 
-Rows are processed in chunks, so that the logits of the whole batch are never in memory.
+Rows are processed in chunks, so that the student's logits of the whole batch are never in memory.
 
 Shapes: N rows (tokens), V words, C channels.
 """

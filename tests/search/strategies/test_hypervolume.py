@@ -100,3 +100,7 @@ def test_equal_results_are_survived() -> None:
 )
 def test_the_default_follows_the_evaluations(evaluations: int | None, front: bool, name: str) -> None:
     assert default_strategy(evaluations, front) == name
+
+
+def test_many_workers_need_large_generations() -> None:
+    assert default_strategy(200, False, workers=16) == "evolution"
