@@ -64,13 +64,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder / CONFIG} is not a model configuration; give a folder that save_pretrained wrote"
         )
-    extracted = str(config.get("model_type")).startswith("per_layer_")
-    advice = "the supernet and --arch" if extracted else "a model and a tokenizer of transformers"
     for name in (CONFIG, _TOKENIZER):
         content = read_json(folder / name) if (folder / name).is_file() else {}
         if isinstance(content, dict) and "auto_map" in content:
             raise CheckpointError(
-                f"{folder} needs custom code (auto_map in {name}), which is not executed; give {advice}"
+                f"{folder} needs custom code (auto_map in {name}), which is not executed; give a model and a tokenizer"
+                " of transformers"
             )
     if (kind := config.get("model_type")) not in [*FAMILIES]:
         raise CheckpointError(

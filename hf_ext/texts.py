@@ -88,7 +88,7 @@ def batches_of(
                 " tokenizer that the model was trained with"
             )
         if head == "class":
-            batch["labels"] = torch.tensor([_classes_of(config)[target] for target in targets])
+            batch["labels"] = torch.tensor([*map(_classes_of(config).__getitem__, targets)])
         if head == "causal":
             batch["labels"] = batch["input_ids"].where(batch["attention_mask"].bool(), -100)
         batches.append({name: tensor.to(device) for name, tensor in batch.items()})

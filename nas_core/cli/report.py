@@ -87,7 +87,7 @@ def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
 def architecture(files: Annotated[list[Path], typer.Argument(help="Architecture files (A.json ..).")]) -> None:
     """Print the layers of architectures."""
     from nas_core.report.architecture import layers_table
-    from nas_core.space import Architecture
+    from nas_core.search.finalists import load_architecture
 
     for file in files:
-        typer.echo(f"{file.stem}\n{layers_table(Architecture.load(file)).text()}\n")
+        typer.echo(f"{file.stem}\n{layers_table(load_architecture(file)).text()}\n")
