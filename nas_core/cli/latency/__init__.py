@@ -40,6 +40,7 @@ from nas_core.space import Architecture, SearchSpace, get_space
 app = typer.Typer(no_args_is_help=True, help="Measure latency, fit and check latency models.")
 app.command("dataset")(dataset_)
 app.command("train")(networks.train)
+app.command("adapt")(networks.adapt)
 app.command("predict")(networks.predict)
 
 

@@ -1,4 +1,4 @@
-"""``nas-ext latency train`` and ``predict``: latency models of whole networks."""
+"""``nas-ext latency train``, ``adapt`` and ``predict``: latency models of whole networks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from nas_core.export.folder import DESCRIPTION, default_sizes
 from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
+from nas_core.latency.by_graph.adaptation import NETWORKS, adapted_model
+from nas_core.latency.by_graph.base import MIN_NETWORKS
 from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, load_networks, measured_on
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES
-from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read, shipped_for
+from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, opened, predict_read, shipped_for
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.latency.registry import latency_model, list_latency_models, parsed_model_settings
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
-from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import training_bar
 from nas_core.report.tables import Column, Table
 
@@ -54,21 +55,10 @@ def train(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="After the evaluation, train on all networks.")] = False,
     device: Annotated[str, typer.Option(help="Device of the training: cpu, cuda, cuda:1.")] = "cpu",
-    adapt: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DEVICE|FILE",
-            help="Instead of training: adapt a model of another machine (device of a shipped model, or file) to about"
-            " ten networks measured here.",
-        ),
-    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
     """Train a latency model and print its errors on held-out networks by family: MAPE and Acc(10 %)."""
     new_file(out, force, [data], [".safetensors"])
-    if adapt is not None:
-        _adapt(data, out, adapt, runtime)
-        return
     model_class = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
     fitted = model_class(**changes).on(device)
@@ -96,24 +86,40 @@ def train(
     typer.echo(f"{model} model of latency in {runtime or 'an unnamed runtime'}: {out}")
 
 
-def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
-    path = Path(source)
-    model = load_latency_model(path, "graph") if path.suffix else shipped_for(source)
-    target = runtime or str(model.info.get("runtime", RUNTIMES[0]))
-    before, machine = model.machine, measured_on(data)
-    if machine is None:
-        raise ConfigError(
-            f"{data} does not name the machine of its measurements; give a folder written by 'nas-ext latency dataset'"
-        )
-    networks = load_networks(data, target)
-    raw = mape(model.predict(networks.graphs), networks.latency_ms)
-    model.adapt(networks, machine).info["runtime"] = target
-    model.save(out)
-    held_out = model.info["held_out"]
+def adapt(
+    out: Annotated[Path, typer.Option(help="Model file to write (.safetensors).")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICE|FILE", help="Device of a shipped model, or a model file; default: onnxruntime's."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of 'dataset', at least ten networks; default: measure now, into --out without suffix."
+        ),
+    ] = None,
+    networks: Annotated[
+        int | None, typer.Option(min=MIN_NETWORKS, help=f"Number of networks to measure; default: {NETWORKS}.")
+    ] = None,
+    runtime: Annotated[str | None, typer.Option(help="Runtime of the latencies; default: the model's.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
+) -> None:
+    """Adapt a latency model of another machine to this one, by measuring a few networks on one CPU thread."""
+    new_file(out, force, [data] if data else [], [".safetensors"])
+    if data is not None and networks is not None:
+        raise ConfigError("--networks has no effect with --data; leave out one of them")
+    source = shipped_for(model) if model and not Path(model).suffix else model
+    before = opened(source).machine
+    folder = data or out.with_suffix("")
+    count = None if data else networks or NETWORKS
+    adapted = adapted_model(folder, source, networks=count, runtime=runtime)
+    adapted.save(out)
+    held_out = adapted.info["held_out"]
     typer.echo(
-        f"{model.name} model of {before} on {len(networks)} networks of {model.machine} in {target}: error {raw:.1f} %"
-        f" before, {held_out['mape_percent']:.1f} % after (each network held out in turn), standard deviation"
-        f" {100 * model.relative_std:.1f} %: {out}"
+        f"{adapted.name} model of {before} on {held_out['networks']} networks of {adapted.machine} in"
+        f" {adapted.info['runtime']}: error {held_out['mape_before_percent']:.1f} % before,"
+        f" {held_out['mape_percent']:.1f} % after (each network held out in turn), standard deviation"
+        f" {100 * adapted.relative_std:.1f} %: {out}"
     )
 
 

@@ -102,7 +102,8 @@ class GraphLatencyModel(LatencyModel):
     def adapt(self, data: NetworkLatencies, machine: Mapping[str, Any]) -> Self:
         """Adapt the model to another machine, from networks measured there; ten small ones are enough.
 
-        Predictions are multiplied by one factor. A failed fit leaves the model unchanged.
+        Predictions are multiplied by one factor. ``info["held_out"]`` has the errors, each network held out in turn,
+        and the error before. A failed fit leaves the model unchanged.
 
         Args:
             machine: description of the machine, with ``device_name``.
@@ -121,6 +122,7 @@ class GraphLatencyModel(LatencyModel):
             "networks": len(data),
             "mape_percent": mape(np.exp(leave_one_out), np.exp(ratios)),
             "acc10_percent": accuracy_within(np.exp(leave_one_out), np.exp(ratios)),
+            "mape_before_percent": mape(np.ones(len(ratios)), np.exp(ratios)),
         }
         return self
 

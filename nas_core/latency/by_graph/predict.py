@@ -103,8 +103,8 @@ def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> l
     if device and device not in _warned and not is_here(device):
         _warned.add(device)
         _log.warning(
-            "predictions are for %s, but this machine is %s; adapt the model to ten networks measured here ('nas-ext"
-            " latency train --adapt')", device, cpu_name()
+            "predictions are for %s, but this machine is %s; adapt the model by 'nas-ext latency adapt'", device,
+            cpu_name(),
         )  # fmt: skip
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     out_of_range = [model.out_of_range(network.graph) for network in networks]

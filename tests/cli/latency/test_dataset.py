@@ -1,4 +1,4 @@
-"""``nas-ext latency dataset``: two small networks of several real families, and what cannot work."""
+"""``nas-ext latency dataset`` and ``adapt`` on small networks of real families."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 
 from nas_core.cli import main
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph import adaptation
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
+from nas_core.latency.by_graph.families.registry import chosen_families
 
 pytestmark = pytest.mark.onnx
 SHORT = ["--set=repeats=1", "--set=warmup=0", "--set=visits=1", "--set=clock=cpu"]  # a busy machine skips no network
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    code = main(["latency", "dataset", *map(str, arguments)])
+    return run_latency(capsys, "dataset", *arguments)
+
+
+def run_latency(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    code = main(["latency", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -45,3 +52,33 @@ def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2 and "was created with setting max_batch = 4" in err
     code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
     assert code == 0 and "1 networks were measured again" in out
+
+
+def test_adapt_measures_and_adapts_the_shipped_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(adaptation, "chosen_families", lambda: chosen_families("nasbench201,encoder"))
+    path, same = tmp_path / "here.safetensors", tmp_path / "same.safetensors"
+    code, out, _ = run_latency(capsys, "adapt", "--out", path, "--networks", 10)
+    assert code == 0 and "on 10 networks of" in out and "in onnxruntime: error" in out
+    model, measured = load_latency_model(path, "graph"), read_dataset(tmp_path / "here")
+    assert model.info["machine"] == NetworkSet.read(tmp_path / "here").machine
+    ratios = measured.latency_ms / model.predict(measured.graphs)
+    assert ratios.min() < 1 < ratios.max() and model.info["networks"] > 1000
+    code, _, err = run_latency(capsys, "adapt", "--out", same, "--data", tmp_path / "here", "--model", path)
+    assert code == 0, err
+    assert load_latency_model(same, "graph").info["factor"] == pytest.approx(model.info["factor"])
+
+
+def test_adapt_names_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["adapt", "--out", tmp_path / "here.safetensors"]
+    for options, message in (
+        (["--data", tmp_path / "none"], "none"),
+        (["--data", tmp_path, "--networks", 20], "--networks has no effect with --data"),
+        (["--model", "Xeon"], "unknown device of a shipped model 'Xeon'"),
+        (["--networks", 3], "--networks"),
+        (["--runtime", "tflite"], "tflite"),
+    ):
+        code, _, err = run_latency(capsys, *out, *options)
+        assert code == 2 and message in err, err
+    assert not list(tmp_path.iterdir())
