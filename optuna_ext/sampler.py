@@ -17,7 +17,8 @@ from nas_core.errors import ConfigError
 from nas_core.optional import require
 from nas_core.search import STRATEGIES
 from nas_core.search.constraints import Limits, constraints_of
-from nas_core.search.registry import config_of
+from nas_core.search.registry import config_of, prior_options
+from nas_core.search.strategies.ranknas import Prior
 from nas_core.search.strategies.shared import SharedSearch
 from nas_core.space import SearchSpace
 from nas_core.space.labels import parameters_of
@@ -50,6 +51,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         metrics: names of the objective values; default: metric names of the study, or ``loss``.
         seed: random seed, the same for all workers.
         independent_sampler: sampler of parameters that are not genes; default: ``RandomSampler``.
+        prior: function that scores architectures without a trial, see :class:`~nas_core.search.RankNAS`.
         options: settings of the strategy, such as ``population=20``.
 
     Raises:
@@ -65,6 +67,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         metrics: Sequence[str] | None = None,
         seed: int = 0,
         independent_sampler: Any = None,
+        prior: Prior | None = None,
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(strategy)
@@ -74,6 +77,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self.constraints = constraints_of(space, limits)
         self.config = config_of(self.kind.name, options)
         self._metrics = metrics
+        self._prior = prior_options(self.kind, prior)
         self._create(("loss", "objective_1")[: 1 + self.kind.multi_objective])  # fails early on a wrong setting
         self._independent = independent_sampler or _optuna.samplers.RandomSampler(seed=seed)
         self._distributions = distributions_of(space)
@@ -168,7 +172,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._search
 
     def _create(self, metrics: Sequence[str]) -> Any:
-        return self.kind.create(self.space, self.constraints, self.config, metrics, seed=self.seed)
+        return self.kind.create(self.space, self.constraints, self.config, metrics, seed=self.seed, **self._prior)
 
     def _fits(self, study: Any) -> bool:
         return not self.kind.multi_objective or len(study.directions) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 
@@ -74,6 +75,7 @@ _INVERTED = re.compile(
 _TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
 
 
+@functools.cache  # graphs of one search space repeat a few names
 def operation_named(name: str) -> Operation | None:
     """Return the operation with a name of a benchmark, or None for unknown names.
 

@@ -19,6 +19,19 @@ PredictRows = Callable[[Rows], NDArray[np.floating]]
 """Function that predicts a metric ``(n,)`` from architectures as option indices ``(n, slots)``."""
 
 
+def cached_rows(predict: Callable[[Rows], Sequence[float]]) -> PredictRows:
+    """Return a function that predicts each architecture once."""
+    cache: dict[bytes, float] = {}
+
+    def predict_rows(rows: Rows) -> NDArray[np.floating]:
+        fresh = {key: index for index, row in enumerate(rows) if (key := row.tobytes()) not in cache}
+        if fresh:
+            cache.update(zip(fresh, predict(rows[list(fresh.values())]), strict=True))
+        return np.array([cache[row.tobytes()] for row in rows], np.float64)
+
+    return predict_rows
+
+
 @dataclass(frozen=True)
 class Constraint:
     """Constraint ``metric <= limit`` on a predicted metric; NaN violates it.
@@ -51,15 +64,7 @@ class Constraint:
         cls, name: str, limit: float, predict: Callable[[Rows], Sequence[float]], batch_size: int = 0
     ) -> Constraint:
         """Return a constraint that predicts each architecture once."""
-        cache: dict[bytes, float] = {}
-
-        def predict_rows(rows: Rows) -> NDArray[np.floating]:
-            fresh = {key: index for index, row in enumerate(rows) if (key := row.tobytes()) not in cache}
-            if fresh:
-                cache.update(zip(fresh, predict(rows[list(fresh.values())]), strict=True))
-            return np.array([cache[row.tobytes()] for row in rows], np.float64)
-
-        return cls(name, limit, predict_rows, batch_size)
+        return cls(name, limit, cached_rows(predict), batch_size)
 
     @property
     def label(self) -> str:

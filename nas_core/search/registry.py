@@ -52,6 +52,19 @@ def config_of(name: str, settings: Mapping[str, Any], evaluations: int | None = 
     return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")
 
 
+def prior_options(kind: type[Strategy], prior: Any) -> dict[str, Any]:
+    """Return the options of :meth:`Strategy.create` for a prior; none without one.
+
+    Raises:
+        ConfigError: the strategy does not use a prior.
+    """
+    if prior is None:
+        return {}
+    if not kind.uses_prior:
+        raise ConfigError(f"strategy {kind.name} does not use a prior; use ranknas, or leave out the prior")
+    return {"prior": prior}
+
+
 def default_strategy(evaluations: int | None, front: bool, workers: int = 1) -> str:
     """Return the strategy that is best for a number of evaluations, by ``benchmarks/results/search_tables.json``.
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError
+from nas_core.predictor import AccuracyModel
 from nas_core.search import STRATEGIES, Strategy
-from nas_core.search.registry import config_of
+from nas_core.search.registry import config_of, prior_options
+from nas_core.search.strategies.ranknas import Prior
 from nas_core.space import Architecture
 from nni_ext.compat import host_class
 from nni_ext.nas.engines import SubmittedModels, keep_listening
 from nni_ext.nas.evaluations import EvaluatedModel, Evaluations, reported_number
 from nni_ext.nas.limits import limit_constraint, validity_constraint
+from nni_ext.nas.predictors import open_predictor, reader_for, reader_name
 from nni_ext.nas.spaces import flatten
 from nni_ext.objectives import further_objectives
 from nni_ext.record import Record
@@ -44,6 +47,8 @@ class SearchStrategy(_Strategy):
         objectives: metrics of a multi-objective strategy, ``default`` first; start the name of a larger-is-better
             metric with a minus. Default: ``default`` and the constrained costs.
         maximize: larger values of the metric ``default`` are better.
+        prior: predictor, or its file, whose predictions guide the search, such as ``PriorPredictor()``, which needs no
+            training; for ``ranknas``, in model spaces that :class:`PredictorProfiler` supports.
         record: folder for results, read by ``nas-ext report``; a killed search continues from it.
         options: settings of the strategy, named as in ``nas-ext search --help``.
 
@@ -62,6 +67,7 @@ class SearchStrategy(_Strategy):
         objectives: Sequence[str] | None = None,
         maximize: bool = True,
         seed: int = 0,
+        prior: AccuracyModel | str | Path | None = None,
         record: str | Path | None = None,
         **options: Any,
     ) -> None:
@@ -70,7 +76,7 @@ class SearchStrategy(_Strategy):
         super().__init__()
         self.limits = dict(constraints or {})
         self.further_objectives = further_objectives(self.kind, objectives, "default", list(self.limits))
-        self.maximize, self.seed = maximize, seed
+        self.maximize, self.seed, self._prior = maximize, seed, prior
         self.search: Strategy | None = None
         """Search strategy, set by :meth:`initialize`."""
         self._evaluations: Evaluations | None = None
@@ -99,7 +105,8 @@ class SearchStrategy(_Strategy):
         costs = [limit_constraint(flat, model_space, name, *pair) for name, pair in self.limits.items()]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
-        self.search = self.kind.create(flat.space, constraints, self.config, objectives, seed=self.seed)
+        prior = prior_options(self.kind, self._prior and _scores(model_space, flat, self._prior))
+        self.search = self.kind.create(flat.space, constraints, self.config, objectives, seed=self.seed, **prior)
         self._evaluations = Evaluations(self.search, flat, costs, self.maximize)
         self._submitted.listen(engine)
         return model_space
@@ -198,3 +205,9 @@ class SearchStrategy(_Strategy):
         except NasExtError:
             self._rejected = state_dict
             raise
+
+
+def _scores(model_space: Any, flat: Any, prior: AccuracyModel | str | Path) -> Prior:
+    predictor = open_predictor(prior)
+    read = reader_for(model_space, reader_name(predictor, None))
+    return lambda architectures: predictor.predict([read(flat.sample(a)) for a in architectures]).tolist()

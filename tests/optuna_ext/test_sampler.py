@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 import pytest
 
+from nas_core.errors import ConfigError
 from nas_core.search import HATEvolution
 from nas_core.search.registry import config_of
 from nas_core.space.labels import parameters_of
@@ -47,6 +48,18 @@ def test_a_study_is_the_strategys_own_search() -> None:
     study.optimize(lambda trial: large_quality(suggest_architecture(trial, LARGE)), n_trials=30)
     strategy = HATEvolution(LARGE, (), config_of("evolution", {"population": 10}), seed=3)
     assert [architecture_of(trial, LARGE) for trial in study.trials] == drive(strategy, 30)
+
+
+def test_a_prior_guides_the_first_trials() -> None:
+    def prior(architectures: list) -> list[float]:
+        return [-quality(architecture) for architecture in architectures]
+
+    study = optuna.create_study(sampler=RankNASSampler(SPACE, samples=4, per_round=1, prior=prior))
+    study.optimize(objective, n_trials=2)
+    best = min(map(quality, SPACE.architectures(np.unique(SPACE.sample_rows(np.random.default_rng(0), 9999), axis=0))))
+    assert study.best_value == best
+    with pytest.raises(ConfigError, match="strategy evolution does not use a prior"):
+        SearchSampler(SPACE, strategy="evolution", prior=prior)
 
 
 @pytest.mark.parametrize("make", [HATEvolutionSampler, RankNASSampler])

@@ -54,6 +54,8 @@ class Strategy(ABC):
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
+    uses_prior: ClassVar[bool] = False
+    """True if :meth:`create` has an argument ``prior``, a function that scores architectures."""
 
     def __init__(
         self,

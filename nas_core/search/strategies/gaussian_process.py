@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.search.constraints import PredictRows
 from nas_core.search.strategies.additive import Variables
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
@@ -35,14 +36,22 @@ NOISE = 0.02
 """Prior value of the noise variance, relative to the variance of the values."""
 PRECISION_RATE, PRECISION_VARIANCE, PRECISION_NOISE = 8.0, 0.2, 5.0
 """Precisions of the normal priors on the logarithms of rates, variance and noise."""
+SLOPE, SLOPE_STD = -0.5, 0.5
+"""Mean and standard deviation of the slope on the scores of a prior, for standardised results and scores."""
 
 
 class GaussianProcess:
     """Gaussian process with a squared exponential kernel; each choice has a length scale for different options, and one
-    for their sizes if they are numbers."""
+    for their sizes if they are numbers.
 
-    def __init__(self, space: SearchSpace) -> None:
+    Args:
+        prior: function that scores rows, larger is better; the process is added to a multiple of the score.
+    """
+
+    def __init__(self, space: SearchSpace, prior: PredictRows | None = None) -> None:
         self._variables = Variables(space)
+        self._prior = prior
+        self._moments = 0.0, 1.0
         slots = space.slots
         choice_of = np.repeat(np.arange(len(slots.choices)), [len(choice.options) for choice in slots.choices])
         sizes = self._variables.steps()[:, : slots.count]
@@ -65,6 +74,9 @@ class GaussianProcess:
         fitted_to = rows[:initial_count].tobytes() + values[:initial_count].tobytes()
         if fitted_to != self._fitted_to:
             selected = fit_subset(np.argsort(values[:initial_count], kind="stable"))
+            if self._prior is not None:
+                scores = self._prior(rows[selected])
+                self._moments = float(scores.mean()), float(scores.std()) or 1.0
             self._fit_scales(rows[selected], values[selected])
             self._fitted_to, self._posterior = fitted_to, None
         selected = fit_subset(np.argsort(values, kind="stable"))
@@ -76,7 +88,7 @@ class GaussianProcess:
         kernel[np.diag_indices(len(kernel))] += self.noise
         self.factor = np.linalg.cholesky(kernel)
         """Cholesky factor ``(n, n)`` of the kernel of the results."""
-        self.targets = normal_scores(values)
+        self.targets = normal_scores(values) - self.mean(self.points)
 
     def posterior(self, rows: Rows) -> Posterior:
         """Return predictions for candidates ``(N, slots)``; fast for the same array after further results."""
@@ -95,22 +107,43 @@ class GaussianProcess:
         features = self._variables.of(rows) @ self._features
         groups = [features[:, self._group == group] for group in range(self._group.max() + 1)]
         squares = np.stack([squared_distances(group, group) for group in groups])
+        scores = self._standardised(rows)
         init = np.concatenate([np.full(len(squares), self._first), [0.0, np.log(NOISE)]])
         precision = np.concatenate([np.full(len(squares), PRECISION_RATE), [PRECISION_VARIANCE, PRECISION_NOISE]])
+        targets = normal_scores(values) - SLOPE * scores
         fitted = minimize(
-            negative_log_posterior, init, (squares, normal_scores(values), init, precision), "L-BFGS-B", jac=True,
+            negative_log_posterior, init, (squares, targets, init, precision, SLOPE_STD * scores), "L-BFGS-B", jac=True,
             bounds=[(-8.0, 3.0)] * len(squares) + [(-3.0, 3.0), (-9.0, 1.0)], options={"maxiter": STEPS},
         )  # fmt: skip
         self.variance, self.noise = np.exp(fitted.x[-2:]).tolist()
         self._scaled = (self._features * np.exp(fitted.x[self._group] / 2)).astype(np.float32)
 
     def scaled(self, rows: Rows) -> Singles:
-        """Return features ``(N, F)`` in units of the length scales."""
-        points: Singles = self._variables.of(rows).astype(np.float32) @ self._scaled
-        return points
+        """Return features ``(N, F + 1)`` in units of the length scales, and the standardised score of the prior."""
+        points = self._variables.of(rows).astype(np.float32) @ self._scaled
+        return np.column_stack([points, self._standardised(rows).astype(np.float32)])
+
+    def _standardised(self, rows: Rows) -> Numbers:
+        """Return the scores of the prior ``(N,)``, relative to those of the results; 0 without a prior."""
+        if self._prior is None:
+            return np.zeros(len(rows))
+        mean, deviation = self._moments
+        return (self._prior(rows).astype(np.float64) - mean) / deviation
+
+    def mean(self, points: Singles) -> Numbers:
+        """Return the mean ``(N,)`` before any results."""
+        means: Numbers = SLOPE * points[:, -1].astype(np.float64)
+        return means
+
+    def variances(self, points: Singles) -> Numbers:
+        """Return the variances ``(N,)`` before any results."""
+        variances: Numbers = self.variance + (SLOPE_STD * points[:, -1].astype(np.float64)) ** 2
+        return variances
 
     def kernel(self, first: Singles, second: Singles) -> Singles:
-        return np.float32(self.variance) * np.exp(np.float32(-0.5) * squared_distances(first, second))
+        squares = squared_distances(first[:, :-1], second[:, :-1])
+        by_prior = np.float32(SLOPE_STD**2) * np.outer(first[:, -1], second[:, -1])
+        return np.float32(self.variance) * np.exp(np.float32(-0.5) * squares) + by_prior
 
 
 class Posterior:
@@ -130,7 +163,7 @@ class Posterior:
         factor = process.factor[:count, :count].astype(np.float32)
         self._whitened[:count] = solve_triangular(factor, process.kernel(process.points[:count], points), lower=True)
         explained = np.einsum("ij,ij->j", self._white, self._white).astype(np.float64)
-        self.deviation: Numbers = np.sqrt(np.maximum(process.variance - explained, MIN_VARIANCE))
+        self.deviation: Numbers = np.sqrt(np.maximum(process.variances(points) - explained, MIN_VARIANCE))
         """Standard deviations ``(N,)``."""
         self.update()
 
@@ -142,7 +175,8 @@ class Posterior:
         for row in range(self._rows, len(process.points)):
             self._condition(process.points[[row]], process.factor[row, :row], process.factor[row, row])
         targets = solve_triangular(process.factor, process.targets, lower=True)
-        self.mean: Numbers = (targets.astype(np.float32) @ self._white).astype(np.float64)
+        explained = (targets.astype(np.float32) @ self._white).astype(np.float64)
+        self.mean: Numbers = process.mean(self._points) + explained
         """Predicted normal quantiles ``(N,)``."""
 
     def assume_mean(self, index: int) -> None:
@@ -167,8 +201,8 @@ class Posterior:
 class GaussianProcessRanker:
     """Ranker by the lower confidence bound of a Gaussian process; smaller scores are better."""
 
-    def __init__(self, space: SearchSpace, seed: int = 0) -> None:
-        self._process = GaussianProcess(space)
+    def __init__(self, space: SearchSpace, prior: PredictRows | None = None) -> None:
+        self._process = GaussianProcess(space, prior)
 
     def fit(self, rows: Rows, values: Numbers) -> None:
         """Fit rows ``(n, slots)`` and values ``(n,)``."""
@@ -223,7 +257,12 @@ def squared_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]
 
 
 def negative_log_posterior(
-    logarithms: Numbers, squares: Numbers, targets: Numbers, prior: Numbers, precision: Numbers
+    logarithms: Numbers,
+    squares: Numbers,
+    targets: Numbers,
+    prior: Numbers,
+    precision: Numbers,
+    linear: Numbers | float = 0.0,
 ) -> tuple[float, Numbers]:
     """Return the negative log posterior and its gradient (Rasmussen and Williams, equation 5.9).
 
@@ -231,12 +270,13 @@ def negative_log_posterior(
         logarithms: logarithms ``(G + 2,)`` of G inverse squared length scales, variance and noise.
         squares: squared distances ``(G, n, n)`` between results ``targets`` ``(n,)``.
         prior, precision: mean and inverse variance of the normal prior of ``logarithms``.
+        linear: vector ``(n,)`` whose outer product with itself is added to the kernel.
     """
     from scipy.linalg import cho_solve
 
     rates, variance, noise = np.exp(logarithms[:-2]), *np.exp(logarithms[-2:])
     signal = variance * np.exp(-0.5 * np.tensordot(rates, squares, 1))
-    factor = np.linalg.cholesky(signal + noise * np.eye(len(targets)))
+    factor = np.linalg.cholesky(signal + np.outer(linear, linear) + noise * np.eye(len(targets)))
     weights = cho_solve((factor, True), targets)
     by_kernel = cho_solve((factor, True), np.eye(len(targets))) - np.outer(weights, weights)
     difference = logarithms - prior

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.progress import SlowWork
-from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
+from nas_core.search.constraints import Constraint, InfeasibleError, Limits, constraints_of, violation
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -49,18 +49,19 @@ class Proposals:
 
     @cached_property
     def enumerated(self) -> Rows:
-        """All architectures of the space, feasible or not; empty for a large space."""
+        """All architectures of the space that meet the limits but for slow ones; empty for a large space."""
         slots = self.space.slots
         total = math.prod(slots.sizes.tolist())
         if total > ENUMERATED:
             return slots.empty()
         rows = np.stack(np.unravel_index(np.arange(total), slots.sizes), 1).astype(np.int16)
-        return np.unique(slots.canonical(rows), axis=0)
+        rows = np.unique(slots.canonical(rows), axis=0)
+        return rows[self.feasible(rows, [limit for limit in self.constraints if not limit.batch_size])]
 
-    def feasible(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n,)`` of the rows that meet all limits."""
+    def feasible(self, rows: Rows, constraints: Sequence[Constraint] | None = None) -> NDArray[np.bool_]:
+        """Return a mask ``(n,)`` of the rows that meet all limits, or those given."""
         mask = np.ones(len(rows), np.bool_)
-        for constraint in self.constraints:
+        for constraint in self.constraints if constraints is None else constraints:
             mask[mask] = constraint.values(rows[mask]) <= constraint.limit
         return mask
 

@@ -8,6 +8,7 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
 - The ranking is learned ``rounds`` times, each time from all evaluations.
 - By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
   :data:`~nas_core.search.strategies.proposals.ENUMERATED` architectures it scores all feasible ones.
+- A prior selects one half of the first architectures, and is the mean of the Gaussian process.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
-from nas_core.search.constraints import Constraint
+from nas_core.errors import ConfigError
+from nas_core.search.constraints import Constraint, Limits, PredictRows, cached_rows
 from nas_core.search.strategies.additive import fast_proposals
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.gaussian_process import GaussianProcessRanker
 from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, tau_importance
-from nas_core.space import SearchSpace
+from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
 FREQUENT = 0.05
@@ -37,11 +39,16 @@ SHORTLIST = 500
 """Number of best-scored architectures among which a Gaussian process selects."""
 PATIENCE = 3
 """Generations after which the evolution in the ranking ends if its ``per_round`` best architectures did not change."""
+PRIOR_POOL = 1000
+"""Number of random architectures of a large space among which a prior selects the first ones."""
 MIN_IMPORTANCE = 1e-9
 """Smallest importance of a gene that is searched."""
 
 Importance = dict[str, dict[str, float]]
 """Metric -> gene -> |Kendall's tau|, largest first."""
+
+Prior = Callable[[Sequence[Architecture]], Sequence[float]]
+"""Function that scores architectures without evaluating them; larger is better."""
 
 
 RANKERS = ("gaussian-process", "boosted")
@@ -64,7 +71,7 @@ class RankNASConfig:
     """Settings of RankNAS."""
 
     samples: int = 10
-    """Number of random architectures for the first ranking."""
+    """Number of random architectures for the first ranking; with a prior, one half are the best by it."""
     rounds: int = 58
     """Number of rounds; each learns a ranking from all evaluations."""
     per_round: int = 5
@@ -91,20 +98,52 @@ class RankNASConfig:
 
 
 class RankNAS(Strategy):
-    """RankNAS within limits."""
+    """RankNAS within limits.
+
+    Args:
+        constraints, config, seed, metric: as for :class:`~nas_core.search.Strategy`.
+        prior: function that scores any architectures of the space before an evaluation, larger is better, such as
+            ``PriorPredictor().predict`` of their graphs.
+    """
 
     config: RankNASConfig
     name: ClassVar[str] = "ranknas"
     purpose: ClassVar[str] = "RankNAS: the best architecture under limits, by few evaluations"
     config_class: ClassVar[type[Any]] = RankNASConfig
     budget_formula: ClassVar[str] = "{samples} + {rounds} x {per_round}"
+    uses_prior: ClassVar[bool] = True
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        make = GaussianProcessRanker if self.config.ranker == RANKERS[0] else BoostedRanker
-        self._ranker: Ranker = make(self.space, self.seed)
+    def __init__(
+        self,
+        space: SearchSpace,
+        constraints: Limits = (),
+        config: RankNASConfig | None = None,
+        *,
+        seed: int = 0,
+        metric: str = "loss",
+        prior: Prior | None = None,
+    ) -> None:
+        super().__init__(space, constraints, config, seed=seed, metric=metric)
+        self._prior = None if prior is None else self._cached(prior)
+        self._ranker: Ranker
+        if self.config.ranker == RANKERS[0]:
+            self._ranker = GaussianProcessRanker(self.space, self._prior)
+        else:
+            self._ranker = BoostedRanker(self.space, self.seed)
         self.importance: Importance = {}
         """Importance of each gene in the last ranking."""
+
+    @classmethod
+    def create(
+        cls,
+        space: SearchSpace,
+        constraints: Sequence[Constraint],
+        config: Any,
+        objectives: Sequence[str],
+        seed: int,
+        prior: Prior | None = None,
+    ) -> Any:
+        return cls(space, constraints, config, metric=objectives[0], seed=seed, prior=prior)
 
     @property
     def budget(self) -> int:
@@ -135,7 +174,7 @@ class RankNAS(Strategy):
 
     def _propose(self) -> Rows | None:
         if self.generation == 0:
-            return self.proposals.initial(self.rng, self.config.samples, set())
+            return self._first(self.config.samples)
         if self.generation > self.config.rounds:
             return None
         rows, values = self._evaluated()
@@ -144,6 +183,30 @@ class RankNAS(Strategy):
         self._ranker.fit(rows, values)
         fast = fast_proposals(self.proposals, rows)
         return self._best_ranked(self._pruning(rows, values, fast), fast)
+
+    def _cached(self, prior: Prior) -> PredictRows:
+        def scores(rows: Rows) -> Sequence[float]:
+            values = np.asarray(prior(self.space.architectures(rows)), np.float64)
+            if values.shape != (len(rows),) or not np.isfinite(values).all():
+                raise ConfigError(
+                    f"the prior returned {values[:3]}.. of shape {values.shape} for {len(rows)} architectures; expected"
+                    " a finite number for each"
+                )
+            return values.tolist()  # type: ignore[no-any-return]
+
+        return cached_rows(scores)
+
+    def _first(self, count: int) -> Rows:
+        """Return random architectures for the first generation; with a prior, one half are the best by it."""
+        if self._prior is None:
+            return self.proposals.initial(self.rng, count, set())
+        pool = self.proposals.enumerated
+        if not len(pool):
+            pool = self.proposals.initial(self.rng, PRIOR_POOL, set())
+        best = np.argsort(-self._prior(pool), kind="stable")
+        others = self.rng.permutation(best[count // 2 :])
+        first: Rows = pool[np.concatenate([best[: count // 2], others])[:count]]
+        return first
 
     def _pruning(self, rows: Rows, values: NDArray[np.float64], fast: Proposals) -> Callable[[Rows], Rows]:
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}

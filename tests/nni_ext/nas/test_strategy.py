@@ -11,12 +11,15 @@ import torch
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
+from nni.nas.hub.pytorch import NasBench201
 from nni.nas.profiler.pytorch.flops import FlopsProfiler, NumParamsProfiler
 from nni.nas.strategy.middleware import Chain, Filter
 
-from nas_core.errors import ConfigError
+from nas_core.errors import ConfigError, SpaceError
+from nas_core.predictor import PriorPredictor
 from nas_core.search import InfeasibleError
 from nni_ext import SearchStrategy
+from nni_ext.graphs import nasbench201_sample
 from tests.nni_ext.nas.engines import SMALL, Formula, Network, Workers, experiments_in, keys, run, wide_and_sharp
 
 
@@ -74,6 +77,16 @@ def test_invalid_models_of_a_filter(experiments: Any) -> None:
     experiments(chain, Formula(wide_and_sharp), 100).run()
     assert {one.sample["width"] for one in strategy.archive if one.metric is None} == {16}
     assert max(one.sample["width"] for one in strategy.archive if one.metric is not None) == 8
+
+
+def test_a_predictor_without_training_selects_the_first_models() -> None:
+    space = NasBench201()
+    strategy = SearchStrategy("ranknas", samples=6, rounds=1, per_round=1, seed=1, prior=PriorPredictor())
+    run(strategy, Workers(1, 6, lambda _: True), space)  # the engine cannot train them
+    scores = PriorPredictor().predict([nasbench201_sample(one.sample) for one in strategy.archive])
+    assert len(scores) == 6 and scores[:3].min() > scores[3:].max()
+    with pytest.raises(SpaceError, match="is not supported"):
+        run(SearchStrategy("ranknas", prior=PriorPredictor()), Workers(1, 6))
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------

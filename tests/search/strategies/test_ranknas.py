@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from benchmarks.parts.published import LATENCY_TABLES, absent, hat_table
+from nas_core.errors import ConfigError
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RankNAS, RankNASConfig
+from nas_core.search.constraints import PredictRows
 from nas_core.search.strategies.gaussian_process import (
+    SLOPE,
+    SLOPE_STD,
     GaussianProcess,
     GaussianProcessRanker,
     negative_log_posterior,
@@ -70,15 +74,17 @@ def test_depth_matters_most_to_hats_latencies() -> None:
     assert names[first] == "decoder.layers" and importance[first] > 0.85 and importance[second] < 0.1
 
 
-def test_gradient_of_the_marginal_likelihood() -> None:
+@pytest.mark.parametrize("slope", [0.0, 0.5])
+def test_gradient_of_the_marginal_likelihood(slope: float) -> None:
     stream = np.random.default_rng(0)
     points, targets, at = stream.normal(size=(3, 15, 2)), stream.normal(size=15), stream.normal(size=5) / 2
     apart = np.stack([squared_distances(part, part) for part in points])
+    linear = slope * stream.normal(size=15)
 
     def loss(logarithms: np.ndarray) -> float:
-        return negative_log_posterior(logarithms, apart, targets, np.zeros(5), np.ones(5))[0]
+        return negative_log_posterior(logarithms, apart, targets, np.zeros(5), np.ones(5), linear)[0]
 
-    gradient = negative_log_posterior(at, apart, targets, np.zeros(5), np.ones(5))[1]
+    gradient = negative_log_posterior(at, apart, targets, np.zeros(5), np.ones(5), linear)[1]
     steps = 1e-5 * np.eye(5)
     assert gradient == pytest.approx([(loss(at + step) - loss(at - step)) / 2e-5 for step in steps], abs=1e-6)
 
@@ -97,14 +103,20 @@ def test_predictions_after_further_results_are_those_of_a_new_process() -> None:
         np.testing.assert_array_equal(first.deviation, other.deviation)
 
 
-def test_predictions_are_those_of_the_formula() -> None:
+@pytest.mark.parametrize("prior", [None, lambda rows: -size(SPACE, rows)], ids=["alone", "prior"])
+def test_predictions_are_those_of_the_formula(prior: PredictRows | None) -> None:
     rows = np.unique(SPACE.sample_rows(np.random.default_rng(1), 300), axis=0)
     values = np.array([quality(architecture) for architecture in SPACE.architectures(rows[:58])])
-    process = GaussianProcess(SPACE)
+    process = GaussianProcess(SPACE, prior)
     process.fit(rows[:58], values)
     posterior = process.posterior(rows)
-    points = process.scaled(rows).astype(np.float64)
+    points = process.scaled(rows).astype(np.float64)[:, :-1]
     kernel = process.variance * np.exp(-0.5 * squared_distances(points, points))
+    mean = np.zeros(len(rows))
+    if prior is not None:
+        scores = prior(rows)
+        slopes = (scores - scores[:55].mean()) / scores[:55].std()  # the results at the last fit of length scales
+        kernel, mean = kernel + (SLOPE_STD * slopes[:, None]) @ (SLOPE_STD * slopes[None]), SLOPE * slopes
 
     def deviation(places: list[int]) -> np.ndarray:
         near = kernel[places]
@@ -113,7 +125,8 @@ def test_predictions_are_those_of_the_formula() -> None:
 
     evaluated = list(range(58))
     noisy = kernel[:58, :58] + process.noise * np.eye(58)
-    assert posterior.mean == pytest.approx(kernel[:, :58] @ np.linalg.solve(noisy, normal_scores(values)), abs=1e-4)
+    explained = kernel[:, :58] @ np.linalg.solve(noisy, normal_scores(values) - mean[:58])
+    assert posterior.mean == pytest.approx(mean + explained, abs=1e-3)
     assert posterior.deviation == pytest.approx(deviation(evaluated), abs=1e-3)
     posterior.assume_mean(100)
     assert posterior.deviation == pytest.approx(deviation([*evaluated, 100]), abs=1e-3)
@@ -139,6 +152,28 @@ def test_a_small_space_is_scored_as_a_whole() -> None:
         strategy.tell(architectures[0], {"loss": losses[architectures[0]]})
     within = rows[bound.values(rows) <= 45.0]
     assert set(losses) <= set(TINY.architectures(within)) and len(losses) == min(22, len(within))
+
+
+def test_a_prior_selects_the_first_architectures_and_guides_the_search() -> None:
+    def loss(architecture: Architecture) -> float:
+        return quality(architecture)
+
+    best = []
+    for prior in (None, lambda architectures: [-loss(a) + 0.3 * np.sin(97 * loss(a)) for a in architectures]):
+        strategy = RankNAS(SPACE, config=RankNASConfig(samples=6, rounds=6, per_round=2), seed=0, prior=prior)
+        losses = []
+        while architectures := strategy.ask(1):
+            losses.append(loss(architectures[0]))
+            strategy.tell(architectures[0], {"loss": losses[-1]})
+        best.append((min(losses[:3]), min(losses)))
+    assert best[1][0] < best[0][0] and best[1][1] < best[0][1]
+
+
+@pytest.mark.parametrize("scores", [[np.nan] * 1000, [1.0]])
+def test_a_prior_without_a_number_for_each_architecture(scores: list[float]) -> None:
+    strategy = RankNAS(SPACE, config=SMALL, prior=lambda _: scores)
+    with pytest.raises(ConfigError, match="expected a finite number for each"):
+        strategy.ask(1)
 
 
 def test_importance_finds_the_gene_that_matters() -> None:
