@@ -8,9 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.parts.published import NASBENCH101, nasbench101_valid, nasbench201, nasbench201_ops, zero_cost
+from benchmarks.parts.published import (
+    NASBENCH101,
+    nasbench101,
+    nasbench101_valid,
+    nasbench201,
+    nasbench201_ops,
+    zero_cost,
+)
 from nas_core.graph import Graphs
-from nas_core.graph.nasbench101 import nasbench101_graphs
 from nas_core.graph.nasbench201 import CHOICES
 from nas_core.graph.transnasbench import transnasbench_macro_graph
 from nas_core.search import Constraint
@@ -132,8 +138,7 @@ def _nasbench101(query_split: str, indices: Integers, accuracy: NDArray[np.float
         )
 
     def graphs(rows: Rows) -> Graphs:
-        cell_indices = cells(rows)
-        return nasbench101_graphs(adjacency[cell_indices], np.maximum(labels[cell_indices] - 1, 0), sizes[cell_indices])
+        return nasbench101()[0].take(indices[cells(rows)])
 
     edges = [Choice.make(f"edge{x}{y}", [0, 1]) for x, y in PAIRS]
     nodes = [Choice.make(f"op{node}", OPERATIONS) for node in range(1, 6)]

@@ -12,11 +12,15 @@ when one of the best cells is found or the budget is spent.
 ``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, among cells not slower
 than the median of a device. ``--fronts`` measures the hypervolume of validation error and latency on a device after 50,
 100 and 200 queries, as a share of that of all cells; the reference point is the worst value of each metric.
+
+``prior`` is the zero-shot predictor, fitted without the search space: as the prior of a search, or alone. Alone, the
+20,000 random cells (all of a small space) are queried in its order.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,8 +41,10 @@ from benchmarks.parts.cells import (
 )
 from benchmarks.parts.published import NASBENCH201_LATENCY
 from benchmarks.parts.record import command, write_result
+from benchmarks.predictor.prior import fit_prior
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
+from nas_core.predictor.statistics.operation_features import operation_features
 from nas_core.search import (
     Constraint,
     EvolutionConfig,
@@ -52,6 +58,8 @@ from nas_core.search import (
     RankNASConfig,
 )
 from nas_core.search.registry import config_of
+from nas_core.search.strategies.proposals import ENUMERATED
+from nas_core.search.strategies.ranknas import Prior
 from nas_core.space import Architecture
 from nas_core.space.slots import Rows
 from optuna_ext import suggest_architecture
@@ -69,6 +77,8 @@ TABLES: Mapping[str, Callable[[], Table]] = {
     "transnas-object": transnas_object_table,
     "nasbench101-published": nasbench101_published_table,
 }
+LEFT_OUT = {"nasbench201": "nasbench201", "nasbench101": "nasbench101", "transnas-object": "transnas"}
+"""Space of a table -> space without which its prior is fitted."""
 DEFAULT_TABLES = ("nasbench201", "nasbench101", "transnas-object")
 EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutation_prob=0.3)
 
@@ -204,12 +214,46 @@ class TPE:
         self.study.tell(self.trial, list(metrics.values()))
 
 
-def ranknas(table: Table, seed: int, ranker: str = "gaussian-process") -> RankNAS:
-    config = RankNASConfig(
-        samples=10 if ranker == "gaussian-process" else 20, rounds=400, per_round=5, candidates=1000,
-        generations=3, parents=50, children=100, ranker=ranker,
-    )  # fmt: skip
-    return RankNAS(table.space, table.limits, config, seed=seed)
+def prior_of(table: Table) -> Prior:
+    fitted = _fitted_without(LEFT_OUT[table.space.name])
+
+    def scores(architectures: Sequence[Architecture]) -> Sequence[float]:
+        features = operation_features(table.graphs(table.space.rows(architectures)))
+        return fitted.columns(features)[:, 0].tolist()  # type: ignore[no-any-return]
+
+    return scores
+
+
+_fitted_without = functools.cache(fit_prior)
+
+
+class PriorAlone:
+    """Cells in the order of the prior."""
+
+    def __init__(self, table: Table, seed: int) -> None:
+        strategy = RandomSearch(table.space, table.limits, seed=seed)
+        rows = strategy.proposals.enumerated
+        if not len(rows):
+            rows = strategy.proposals.initial(strategy.rng, ENUMERATED, set())
+        architectures = table.space.architectures(rows)
+        order = np.argsort(-np.array(prior_of(table)(architectures)), kind="stable")
+        self.architectures = iter([architectures[index] for index in order])
+
+    def ask(self, n: int = 1) -> list[Architecture]:
+        return list(itertools.islice(self.architectures, n))
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
+        pass
+
+
+def ranknas(table: Table, seed: int, ranker: str = "gaussian-process", prior: Prior | None = None) -> RankNAS:
+    if ranker == "boosted":
+        config = RankNASConfig(
+            samples=20, rounds=400, candidates=1000, generations=3, parents=50, children=100, ranker=ranker
+        )
+    else:
+        config = RankNASConfig(rounds=400)
+    return RankNAS(table.space, table.limits, config, seed=seed, prior=prior)
 
 
 def sequential_ranknas(table: Table, seed: int) -> RankNAS:
@@ -225,6 +269,8 @@ STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     GAUSSIAN_PROCESS: BayesianOptimization,
     "ranknas": ranknas,
     "ranknas, one at a time": sequential_ranknas,
+    "ranknas with prior": lambda t, seed: ranknas(t, seed, prior=prior_of(t)),
+    "prior alone": PriorAlone,
     "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
 }
 
