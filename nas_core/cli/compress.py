@@ -43,13 +43,6 @@ def command(
         Column("loss", "loss", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
     ]  # fmt: skip
     typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in result.rows]).text())
-    if result.dropped and len(result.rows) < 3:
-        typer.echo("the layer-dropping baseline is the best network within the limit")
-    elif result.dropped:
-        typer.echo(
-            f"both after {result.rows[1].updates} updates, on the selection samples: {metric}"
-            f" {result.compared[metric]:.2f} % and {result.dropped[metric]:.2f} % {result.rows[1].name}"
-        )
     typer.echo(f"{out}: architecture {result.architecture.key}, {result.parameters / 1e6:.2f} M parameters")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -90,15 +90,13 @@ def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def depths(sides: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield side -> number of layers, from deep to shallow: all ``sides`` (those of the trained network) reduced
-    equally, or only the last side."""
+def depths(sides: Mapping[str, int]) -> list[list[dict[str, int]]]:
+    """Return sequences of side -> number of layers, from deep to shallow: all ``sides`` (those of the trained network)
+    reduced equally and, if there are several, only the last side reduced."""
     last = list(sides)[-1]
-    options = []
-    for count in range(sides[last], 0, -1):
-        equal = {side: max(1, round(depth * count / sides[last])) for side, depth in sides.items()}
-        options += [equal, {**sides, last: count}]
-    yield from {tuple(option.items()): option for option in options}.values()
+    counts = range(sides[last], 0, -1)
+    equal = [{side: max(1, round(depth * count / sides[last])) for side, depth in sides.items()} for count in counts]
+    return [equal] if len(sides) == 1 else [equal, [{**sides, last: count} for count in counts[1:]]]
 
 
 class Fitting:
@@ -117,15 +115,7 @@ class Fitting:
         limit: float,
         multiples: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self.space, self.limit, self.multiples = space, limit, multiples
-        self._measure = measure
-        self.shares: dict[Architecture, float] = {}
-        """Measured fractions."""
-
-    def share(self, architecture: Architecture) -> float:
-        if architecture not in self.shares:
-            self.shares[architecture] = self._measure(architecture)
-        return self.shares[architecture]
+        self.space, self.share, self.limit, self.multiples = space, measure, limit, multiples
 
     def widest(self, layers: Kept, profile: str) -> Architecture | None:
         """Return the widest :func:`pruned` architecture within the latency limit; None if there is none."""
@@ -148,15 +138,18 @@ class Fitting:
         Args:
             sides: as for :meth:`mixed`.
         """
-        for option in depths(sides):
-            rules = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
-            architecture = pruned(self.space, {side: next(iter(options.values())) for side, options in rules.items()})
-            if (share := self.share(architecture)) <= self.limit:
-                names = dict.fromkeys(name for options in rules.values() for name in options)
-                named = {name: {side: options[name] for side, options in rules.items()} for name in names}
-                distinct = {tuple(layers.items()): name for name, layers in reversed(named.items())}
-                return [Candidate(name, architecture, dict(layers), share, True) for layers, name in distinct.items()]
-        return []
+        candidates: dict[tuple[object, ...], Candidate] = {}
+        for options, of in zip(depths(sides), ("", f" of the {list(sides)[-1]}"), strict=False):
+            for option in options:
+                rules = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
+                architecture = pruned(self.space, {side: kept[SPACED] for side, kept in rules.items()})
+                if (share := self.share(architecture)) <= self.limit:
+                    for rule in next(iter(rules.values())):
+                        layers = {side: kept[rule] for side, kept in rules.items()}
+                        name = "all layers" if option == sides else rule + of
+                        candidates.setdefault(tuple(layers.items()), Candidate(name, architecture, layers, share, True))
+                    break
+        return list(candidates.values())
 
     def mixed(self, sides: Mapping[str, int], orders: Mapping[str, Sequence[int]]) -> list[Candidate]:
         """Return candidates of each depth, with widths reduced to the limit.
@@ -166,18 +159,18 @@ class Fitting:
             orders: side -> indices of layers, the most important first.
         """
         candidates: dict[tuple[object, ...], Candidate] = {}
-        options = [*depths(sides)]
-        for option in options[:: -(-len(options) // _DEPTHS)]:
-            layer_sets = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
-            layer_sets.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
-            for profile in PROFILES:
-                if (architecture := self.widest(layer_sets[0], profile)) is None:
-                    continue
-                for kept in layer_sets:
-                    layers = ", ".join(f"{side} {len(k)} of {sides[side]}".strip() for side, k in kept.items())
-                    name, share = f"{layers} layers, fewer {profile}", self.share(architecture)
-                    key = architecture, tuple(kept.items())
-                    candidates.setdefault(key, Candidate(name, architecture, kept, share))
-            if self.share(pruned(self.space, layer_sets[0])) <= self.limit:
-                break  # shallower networks only lose more
+        for options in depths(sides):
+            for option in options[:: -(-len(options) // _DEPTHS)]:
+                layer_sets = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
+                layer_sets.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
+                for profile in PROFILES:
+                    if (architecture := self.widest(layer_sets[0], profile)) is None:
+                        continue
+                    for kept in layer_sets:
+                        layers = ", ".join(f"{side} {len(k)} of {sides[side]}".strip() for side, k in kept.items())
+                        name, share = f"{layers} layers, fewer {profile}", self.share(architecture)
+                        key = architecture, tuple(kept.items())
+                        candidates.setdefault(key, Candidate(name, architecture, kept, share))
+                if self.share(pruned(self.space, layer_sets[0])) <= self.limit:
+                    break  # shallower networks only lose more
         return list(candidates.values())

@@ -1,8 +1,8 @@
-"""Compression of a trained network: prune to a latency limit, repair, select by short trainings, distill."""
+"""Compression of a trained network: prune to a latency limit, repair, select, distill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,6 @@ from nas_core.supernet.elastic.conversion import check_difference, check_output
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
 
-_FIRST, _SECOND = 0.015, 0.055
-"""Fractions of the updates after which the first and second round of short trainings end."""
-_SECOND_COUNT = 3
-"""Number of candidates in the second round."""
 _LIMIT_SHARE = 0.97
 """Fraction of the limit that candidates may use, because measurements vary by some percent."""
 
@@ -37,7 +33,7 @@ class CompressConfig:
     """Settings of a compression."""
 
     updates: int = 2000
-    """Total number of updates of all trainings."""
+    """Number of updates."""
     batch_size: int = 64
     """Number of samples per update."""
     lr: float | None = None
@@ -60,8 +56,6 @@ class CompressConfig:
     """Number of training batches for importance, order of layers and repair."""
     repair: bool = True
     """Before training, refit layers by least squares to compensate for removed parts."""
-    candidates: int = 8
-    """Number of candidates in the first round of short trainings."""
     valid_samples: int = 2000
     """Number of validation samples; one half selects candidates, the other half is reported."""
     latency_batch: int = 1
@@ -80,7 +74,7 @@ class CompressConfig:
             ranges={
                 "updates": Range(1), "batch_size": Range(1), "lr": above, "weight_decay": Range(0), "clip_norm": above,
                 "distill_weight": share, "distill_temperature": above, "distill_hidden": Range(0),
-                "calibration_batches": Range(1), "candidates": Range(1), "valid_samples": Range(2),
+                "calibration_batches": Range(1), "valid_samples": Range(2),
                 "latency_batch": Range(1), "threads": Range(1), "seed": SEEDS,
             },
         )  # fmt: skip
@@ -106,12 +100,9 @@ class CompressionResult:
     """Result of a compression."""
 
     rows: tuple[Row, ...]
-    """Trained network, best candidate with only removed layers, and compressed network."""
-    compared: dict[str, float]
-    """Metrics of the compressed network on the selection samples, after as many updates as the layer-dropping baseline.
+    """Trained network; before training, the best candidate with only removed layers and the selected candidate;
+    compressed network.
     """
-    dropped: dict[str, float]
-    """Metrics of the layer-dropping baseline on the same samples; empty if no such network meets the limit."""
     architecture: Architecture
     parameters: int
 
@@ -143,6 +134,7 @@ class Compression:
         self.latency_ms = float(np.median(time_passes_ms(self._reference, self.timing)))
         self._self_share = 1.0
         self._self_share = self.share(trained.original, 40)  # below 1 on a busy machine
+        self._shares: dict[Architecture, float] = {}
 
     def share(self, model: nn.Module, repeats: int = 10) -> float:
         """Return the latency of a model as a fraction of the original model's, both measured alternately."""
@@ -152,6 +144,17 @@ class Compression:
         relative = measure(workload, self._reference, timing).relative
         model.train(training)
         return relative / self._self_share
+
+    def fitting(self, limit: float) -> Fitting:
+        """Return the reduction to a limit, given as a fraction of the trained network's latency."""
+        trained = self.trained
+
+        def measured(architecture: Architecture) -> float:
+            if architecture not in self._shares:
+                self._shares[architecture] = self.share(trained.static(architecture))
+            return self._shares[architecture]
+
+        return Fitting(trained.space, measured, _LIMIT_SHARE * limit, trained.multiples)
 
     def build(self, candidate: Candidate, repaired: bool = True) -> Any:
         """Return the static network of a candidate, repaired if the settings say so."""
@@ -166,7 +169,7 @@ class Compression:
         return model
 
     def candidates(self, limit: float) -> list[Candidate]:
-        """Return the candidates, those with only removed layers first.
+        """Return the candidates by their losses after repair, best first.
 
         Args:
             limit: largest latency, as a fraction of the trained network's.
@@ -174,71 +177,32 @@ class Compression:
         Raises:
             ConfigError: no network meets the limit.
         """
-        trained = self.trained
-        fitting = Fitting(
-            trained.space, lambda a: self.share(trained.static(a)), _LIMIT_SHARE * limit, trained.multiples
-        )
+        trained, fitting = self.trained, self.fitting(limit)
         drops = fitting.drops(self.sides)
         order = depth_order(self.sides, lambda layers: mean_loss(self.trained, layers, self.calibration))
-        mixed = [
-            c
-            for c in fitting.mixed(self.sides, order)
-            if (c.architecture, c.layers) not in [(d.architecture, d.layers) for d in drops]
-        ]
+        known = [(drop.architecture, drop.layers) for drop in drops]
+        mixed = [c for c in fitting.mixed(self.sides, order) if (c.architecture, c.layers) not in known]
         if not drops and not mixed:
-            smallest = min(fitting.shares.values())
+            smallest = min(self._shares.values())
             raise ConfigError(
                 f"no network meets the limit of {limit:.0%} of the trained network's latency; the fastest has"
                 f" {smallest:.0%}; give a higher --limit"
             )
-        losses = [evaluate(self.trained, self.build(c), self.selection)["loss"] for c in mixed]
-        ranked = [mixed[index] for index in sorted(range(len(mixed)), key=losses.__getitem__)]
         self.log(f"{len(drops)} networks by layer dropping and {len(mixed)} others within {limit:.0%} of the latency")
-        return [*drops, *ranked[: max(self.config.candidates - len(drops), int(not drops))]]
+        candidates = [*drops, *mixed]
+        losses = [evaluate(trained, self.build(c), self.selection)["loss"] for c in candidates]
+        return [candidates[index] for index in sorted(range(len(candidates)), key=losses.__getitem__)]
 
-    def students(self, candidates: Sequence[Candidate], updates: int) -> list[Student]:
-        return [
-            Student(self.trained, candidate, self.build(candidate), self.teacher, updates, self.config)
-            for candidate in candidates
-        ]
-
-    def halve(self, candidates: Sequence[Candidate]) -> tuple[Student, list[Student]]:
-        """Train candidates by successive halving; return the best one and all of them."""
-        first, second, last = rounds(self.config.updates, len(candidates))
-        batches = self.trained.training_batches(self.config.batch_size, self.config.seed)
+    def train(self, candidate: Candidate, model: Any) -> None:
+        """Train the static network of a candidate."""
+        student = Student(self.trained, candidate, model, self.teacher, self.config)
         with own_streams(self.config.seed, self.config.device):
-            students = self.students(candidates, last)
-            remaining = students
-            for end, count in ((first, _SECOND_COUNT), (second, 1)):
-                for student in remaining if end else ():
-                    student.train(batches, end)
-                for student in remaining:
-                    student.evaluations[end] = evaluate(self.trained, student.model, self.selection)
-                    self.log(f"{end} updates: {self._line(student.evaluations[end])}  {student.candidate.name}")
-                remaining = sorted(remaining, key=lambda student: student.evaluations[student.done]["loss"])[:count]
-            remaining[0].train(batches, last)
-        return remaining[0], students
-
-    def _line(self, metrics: Mapping[str, float]) -> str:
-        return f"loss {metrics['loss']:.3f}, {self.trained.metric} {metrics[self.trained.metric]:.2f} %"
+            student.train(self.trained.training_batches(self.config.batch_size, self.config.seed))
 
     def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:
         share = 1.0 if model is self.trained.original else self.share(model, 40)
         metrics = evaluate(self.trained, model, self.reported)
         return Row(name, metrics, share, share * self.latency_ms, updates)
-
-
-def rounds(updates: int, candidates: int) -> tuple[int, int, int]:
-    """Return a candidate's number of updates after the first, second and last round.
-
-    Args:
-        updates: total number of updates of all candidates.
-        candidates: number of candidates.
-    """
-    survivors = min(candidates, _SECOND_COUNT)
-    first = int(_FIRST * updates) if candidates > _SECOND_COUNT else 0
-    second = max(first, int(_SECOND * updates)) if candidates > 1 else 0
-    return first, second, updates - (candidates - survivors) * first - (survivors - 1) * second
 
 
 def compress(
@@ -274,19 +238,19 @@ def compress(
             " above 0 and below 100%"
         )
     log(f"trained network: {compression.latency_ms:.3g} ms; limit {share * compression.latency_ms:.3g} ms")
-    best, students = compression.halve(compression.candidates(share))
+    candidates = compression.candidates(share)
+    best = candidates[0]
     rows = [compression.row("trained network", trained.original)]
-    dropped, compared = dict[str, float](), dict[str, float]()
-    if drops := [student for student in students if student.candidate.is_drop]:
-        drop = min(drops, key=lambda student: (-student.compared, student.evaluations[student.compared]["loss"]))
-        rows.append(compression.row(drop.candidate.name, drop.model, drop.done))
-        dropped, compared = drop.evaluations[drop.compared], best.evaluations[drop.compared]
-    if not best.candidate.is_drop or len(rows) < 2:
-        rows.append(compression.row(best.candidate.name, best.model, best.done))
+    drop = next((candidate for candidate in candidates if candidate.is_drop), best)
+    for candidate in (best,) if drop is best else (drop, best):
+        model = compression.build(candidate)
+        rows.append(compression.row(candidate.name, model))
+    compression.train(best, model)
+    rows.append(compression.row(best.name, model, compression.config.updates))
     if rows[-1].share > share:
         log(
-            f"{best.candidate.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"
+            f"{best.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"
             f" {share:.1%}; give a lower --limit, or repeat on an idle machine"
         )
-    parameters = trained.save_static(path, best.model, best.candidate.layers)
-    return CompressionResult(tuple(rows), compared, dropped, best.candidate.architecture, parameters)
+    parameters = trained.save_static(path, model, best.layers)
+    return CompressionResult(tuple(rows), best.architecture, parameters)

@@ -53,35 +53,19 @@ class Student:
     Args:
         model: static network of the candidate.
         teacher: static network with the trained weights.
-        updates: largest number of updates; a tenth of it is the warmup.
     """
 
-    def __init__(
-        self, trained: Compressible, candidate: Candidate, model: Any, teacher: Any, updates: int, config: Any
-    ) -> None:
+    def __init__(self, trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any) -> None:
         self.trained, self.candidate, self.model, self.teacher, self.config = trained, candidate, model, teacher, config
-        self.updates, self.done = updates, 0
         self.lr = default_lr(trained) if config.lr is None else config.lr
         self.optimizer = torch.optim.AdamW(model.parameters(), self.lr, weight_decay=config.weight_decay)
-        self.evaluations: dict[int, dict[str, float]] = {}
-        """Number of updates -> metrics on the samples that select candidates."""
 
-    @property
-    def compared(self) -> int:
-        """Number of updates at the last evaluation."""
-        return max(self.evaluations)
-
-    def train(self, batches: Iterator[Any], updates: int) -> None:
-        """Train until ``updates`` updates in all; a second call continues.
-
-        The learning rate decays to 0 (cosine) in each call, because losses at high learning rates do not show which
-        network will be the best. Its warmup is as slow in a short call as in a long one, so that a short call stays
-        at low rates.
-        """
+    def train(self, batches: Iterator[Any]) -> None:
+        """Train for all updates. The learning rate rises during the first tenth, and decays to 0 (cosine)."""
         self.model.train()
-        count = updates - self.done
+        count = self.config.updates
         for index in range(count):
-            rate = min((index + 1) / (0.1 * self.updates + 1), 1.0)
+            rate = min((index + 1) / (0.1 * count + 1), 1.0)
             rate *= 0.5 + 0.5 * math.cos(math.pi * index / count)
             for group in self.optimizer.param_groups:
                 group["lr"] = self.lr * rate
@@ -91,11 +75,10 @@ class Student:
             norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
             if not math.isfinite(float(norm)):
                 raise ConfigError(
-                    f"training of {self.candidate.name} diverged at update {self.done + index + 1}; give an --lr below"
+                    f"training of {self.candidate.name} diverged at update {index + 1}; give an --lr below"
                     f" {self.lr:.2g}"
                 )
             self.optimizer.step()
-        self.done = updates
 
     def _loss(self, batch: Any) -> Tensor:
         config, trained = self.config, self.trained

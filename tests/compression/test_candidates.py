@@ -1,4 +1,4 @@
-"""Candidates at a limit, and the rounds that choose among them."""
+"""Candidates at a limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 
 from nas_core.compression.candidates import SPACED, Fitting, plain_drops, pruned
-from nas_core.compression.pipeline import rounds
 from nas_core.space import Architecture
 from nas_core.space.image import image_space
 
@@ -54,12 +53,3 @@ def test_nothing_within_the_limit() -> None:
 )  # fmt: skip
 def test_plain_drops(depth: int, count: int, every: Mapping[str, tuple[int, ...]]) -> None:
     assert plain_drops(depth, count) == every
-
-
-@pytest.mark.parametrize("updates", [1, 10, 300, 2000])
-@pytest.mark.parametrize("candidates", [1, 2, 3, 8, 20])
-def test_rounds_spend_the_budget(updates: int, candidates: int) -> None:
-    first, second, last = rounds(updates, candidates)
-    alive = min(candidates, 3)
-    assert 0 <= first <= second <= last
-    assert candidates * first + alive * (second - first) + last - second == updates

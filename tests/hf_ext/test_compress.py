@@ -22,8 +22,6 @@ SETTINGS = [
     "8",
     "--calibration-batches",
     "2",
-    "--candidates",
-    "4",
     "--valid-samples",
     "12",
     "--updates",

@@ -30,8 +30,6 @@ def test_a_model_becomes_faster(
         4,
         "--calibration-batches",
         4,
-        "--candidates",
-        4,
         "--valid-samples",
         20,
     ]
