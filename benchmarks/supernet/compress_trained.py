@@ -214,7 +214,7 @@ class Comparison:
             return self._prune_taylor(share)
         if method == WIDTH:
             layers = {side: tuple(range(count)) for side, count in sides.items()}
-            architecture = fitting.widest(layers, "heads and hidden units")
+            architecture = fitting.widest(layers, ("heads", "ffn_dim"))
             candidates = [Candidate(method, architecture, layers, 0.0)] if architecture is not None else []
         else:
             drops = fitting.drops(sides)

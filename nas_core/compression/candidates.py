@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.spaces import rounding
 
-PROFILES: dict[str, tuple[str, ...]] = {
-    "heads and hidden units": ("heads", "ffn_dim"),
-    "hidden units": ("ffn_dim",),
-    "channels, heads and hidden units": ("embed_dim", "heads", "ffn_dim"),
-}
-"""Description -> ends of the names of the genes that are reduced together."""
+WIDTHS = {"embed_dim": "channels", "heads": "heads", "ffn_dim": "hidden units"}
+"""End of the name of a gene -> description."""
+PROFILES = (("heads", "ffn_dim"), ("ffn_dim",), ("embed_dim", "heads", "ffn_dim"))
+"""Ends of the names of the genes that are reduced together."""
 SPACED = "evenly spaced layers"
 """Name of the candidate that keeps evenly spaced layers."""
 _DEPTHS = 8
@@ -42,7 +41,7 @@ class Candidate:
 def pruned(
     space: SearchSpace,
     kept: Kept,
-    profile: str = "hidden units",
+    profile: tuple[str, ...] = ("ffn_dim",),
     share: float = 1.0,
     multiples: Mapping[str, int] = MappingProxyType({}),
 ) -> Architecture:
@@ -50,7 +49,7 @@ def pruned(
 
     Args:
         kept: side (encoder, decoder) -> indices of kept layers.
-        profile: reduced genes, a key of :data:`PROFILES`.
+        profile: reduced genes, one of :data:`PROFILES`.
         share: fraction of the widths.
         multiples: gene -> divisor of its reduced values; other values are rounded by
             :func:`nas_core.supernet.elastic.spaces.rounding`.
@@ -64,7 +63,7 @@ def pruned(
         side = gene.rpartition(".")[0]
         if isinstance(value, list):
             value = [value[index] for index in kept[side]]
-        if gene.endswith(PROFILES[profile]):
+        if gene.endswith(profile):
             multiple = multiples.get(gene)
             value = (
                 [_reduce_size(v, share, multiple) for v in value]
@@ -117,7 +116,7 @@ class Fitting:
     ) -> None:
         self.space, self.share, self.limit, self.multiples = space, measure, limit, multiples
 
-    def widest(self, layers: Kept, profile: str) -> Architecture | None:
+    def widest(self, layers: Kept, profile: tuple[str, ...]) -> Architecture | None:
         """Return the widest :func:`pruned` architecture within the latency limit; None if there is none."""
         low, high = _STEPS // 4 - 1, _STEPS + 1
         best = None
@@ -168,9 +167,21 @@ class Fitting:
                         continue
                     for kept in layer_sets:
                         layers = ", ".join(f"{side} {len(k)} of {sides[side]}".strip() for side, k in kept.items())
-                        name, share = f"{layers} layers, fewer {profile}", self.share(architecture)
+                        name, share = f"{layers} layers{self._reduced(architecture)}", self.share(architecture)
                         key = architecture, tuple(kept.items())
                         candidates.setdefault(key, Candidate(name, architecture, kept, share))
                 if self.share(pruned(self.space, layer_sets[0])) <= self.limit:
                     break  # shallower networks only lose more
         return list(candidates.values())
+
+    def _reduced(self, architecture: Architecture) -> str:
+        """Return the reduced widths as text, such as ``, fewer heads and hidden units``; empty for full widths."""
+        trained = self.space.largest().to_dict()
+        below = [gene for gene, value in architecture.to_dict().items() if _largest(value) < _largest(trained[gene])]
+        names = [name for end, name in WIDTHS.items() if any(gene.endswith(end) for gene in below)]
+        *first, last = names or [""]
+        return f", fewer {', '.join(first)}{' and ' * bool(first)}{last}" if names else ""
+
+
+def _largest(value: Any) -> Any:
+    return max(value) if isinstance(value, list) else value

@@ -23,7 +23,7 @@ def share(architecture: Architecture) -> float:
 
 def test_kept_layers_and_widths_decide_the_architecture() -> None:
     assert pruned(SPACE, {"": range(6)}) == SPACE.largest()
-    architecture = pruned(SPACE, {"": (0, 3)}, "heads and hidden units", 0.5)
+    architecture = pruned(SPACE, {"": (0, 3)}, ("heads", "ffn_dim"), 0.5)
     assert architecture.number("layers") == 2 and architecture.number("embed_dim") == 64
     assert architecture.numbers("heads") == (2, 2) and architecture.numbers("ffn_dim") == (128, 128)
 
@@ -39,6 +39,13 @@ def test_all_candidates_are_within_the_limit_and_the_drops_are_the_deepest(limit
     assert {len(candidate.layers[""]) for candidate in mixed} > {depth}, "deeper networks of smaller widths"
     deepest = max(mixed, key=lambda candidate: len(candidate.layers[""]))
     assert share(deepest.architecture) > limit - 0.1, "as wide as the limit lets it be"
+    for candidate in mixed:
+        heads, hidden = candidate.architecture.numbers("heads"), candidate.architecture.numbers("ffn_dim")
+        reduced = {"channels": candidate.architecture.number("embed_dim") < 64, "heads": max(heads) < 4}
+        named = {name for name in ("channels", "heads", "hidden units") if name in candidate.name}
+        assert named == {
+            name for name, is_reduced in {**reduced, "hidden units": max(hidden) < 256}.items() if is_reduced
+        }
 
 
 def test_nothing_within_the_limit() -> None:

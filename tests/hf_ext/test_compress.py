@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from nas_core.cli import main
-from nas_core.compression.candidates import pruned
+from nas_core.compression.candidates import PROFILES, pruned
 from nas_core.compression.repair import Repair, record, refit, sublayers_of
 from nas_core.compression.training import evaluate
 from nas_core.supernet.host import open_trained
@@ -164,7 +164,7 @@ def test_a_llamas_heads_divide_its_width(tmp_path: Path, data: Path) -> None:
     sizes = {"hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 4}
     trained = open_trained(save("LlamaForCausalLM", tmp_path / "llama", **sizes), data=str(data))
     assert trained.multiples["kv_heads"] == 2  # 3 groups of 2 heads would not divide 32
-    architecture = pruned(trained.space, {"": (0, 1)}, "channels, heads and hidden units", 0.6, trained.multiples)
+    architecture = pruned(trained.space, {"": (0, 1)}, PROFILES[-1], 0.6, trained.multiples)
     assert architecture.number("kv_heads") == 2 and architecture.number("embed_dim") == 32
 
 
