@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from benchmarks.parts.published import (
     NASBENCH101,
     nasbench101,
-    nasbench101_valid,
     nasbench201,
     nasbench201_ops,
     zero_cost,
@@ -94,27 +93,10 @@ def transnas_object_table() -> Table:
 
 def nasbench101_table() -> Table:
     """Return all 423,624 cells with mean test accuracy; most have no published validation accuracy."""
+    graphs, accuracy = nasbench101()
     with np.load(NASBENCH101, allow_pickle=False) as table:
-        rows = np.arange(len(table["n_vertices"]))
-        return _nasbench101("test", rows, table["test_acc_108_mean"].astype(np.float64))
-
-
-def nasbench101_published_table() -> Table:
-    """Return the 20,001 cells with a published validation accuracy (one run of 108 epochs).
-
-    They are not a random sample: on average one of a cell's 13 neighbours is among them, so searches by small changes
-    get stuck.
-    """
-    return _nasbench101("validation", *nasbench101_valid())
-
-
-def _nasbench101(query_split: str, indices: Integers, accuracy: NDArray[np.float64]) -> Table:
-    with np.load(NASBENCH101, allow_pickle=False) as table:
-        sizes, bits = table["n_vertices"][indices].astype(np.int64), table["edge_bits"][indices]
-        operations, test = (
-            table["ops"][indices].astype(np.int64),
-            table["test_acc_108_mean"][indices].astype(np.float64),
-        )
+        sizes, bits = table["n_vertices"].astype(np.int64), table["edge_bits"]
+        operations = table["ops"].astype(np.int64)
     adjacency = np.zeros((len(sizes), NODES, NODES), np.bool_)
     for bit, (x, y) in enumerate(PAIRS):
         adjacency[:, x, y] = (bits >> np.uint32(bit)) & 1
@@ -137,12 +119,10 @@ def _nasbench101(query_split: str, indices: Integers, accuracy: NDArray[np.float
             np.int64,
         )
 
-    def graphs(rows: Rows) -> Graphs:
-        return nasbench101()[0].take(indices[cells(rows)])
-
     edges = [Choice.make(f"edge{x}{y}", [0, 1]) for x, y in PAIRS]
     nodes = [Choice.make(f"op{node}", OPERATIONS) for node in range(1, 6)]
-    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, query_split, accuracy, test, True)
+    space = SearchSpace("nasbench101", [*edges, *nodes])
+    return Table(space, cells, lambda rows: graphs.take(cells(rows)), "test", accuracy, accuracy, True)
 
 
 def _prune(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:

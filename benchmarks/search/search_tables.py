@@ -5,8 +5,7 @@ the folder of the tables, which are not in this repository.
 
 A query is one new cell. The best cells are the 0.1 %, at least five, with the highest mean test accuracy. A query
 returns the validation accuracy on NAS-Bench-201. On NAS-Bench-101 it returns the mean test accuracy, since most
-validation accuracies are not published. ``transnas-object`` has 662 chains with one accuracy.
-``nasbench101-published``, not run by default, has the 20,001 cells with a published validation accuracy. A search ends
+validation accuracies are not published. ``transnas-object`` has 662 chains with one accuracy. A search ends
 when one of the best cells is found or the budget is spent.
 
 ``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, among cells not slower
@@ -34,7 +33,6 @@ from numpy.typing import NDArray
 
 from benchmarks.parts.cells import (
     Table,
-    nasbench101_published_table,
     nasbench101_table,
     nasbench201_table,
     transnas_object_table,
@@ -75,11 +73,9 @@ TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench201": nasbench201_table,
     "nasbench101": nasbench101_table,
     "transnas-object": transnas_object_table,
-    "nasbench101-published": nasbench101_published_table,
 }
 LEFT_OUT = {"nasbench201": "nasbench201", "nasbench101": "nasbench101", "transnas-object": "transnas"}
 """Space of a table -> space without which its prior is fitted."""
-DEFAULT_TABLES = ("nasbench201", "nasbench101", "transnas-object")
 EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutation_prob=0.3)
 
 
@@ -420,7 +416,7 @@ def front_row(strategy: str, device: str, seeds: int, after: Sequence[int] = FRO
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT_TABLES))
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(TABLES))
     parser.add_argument(
         "--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median latency is the limit"
     )
