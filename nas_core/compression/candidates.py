@@ -95,7 +95,8 @@ def depths(sides: Mapping[str, int]) -> list[list[dict[str, int]]]:
     last = list(sides)[-1]
     counts = range(sides[last], 0, -1)
     equal = [{side: max(1, round(depth * count / sides[last])) for side, depth in sides.items()} for count in counts]
-    return [equal] if len(sides) == 1 else [equal, [{**sides, last: count} for count in counts[1:]]]
+    only_last = [{**sides, last: count} for count in counts[1:]] if len(sides) > 1 else []
+    return [equal, only_last] if only_last else [equal]
 
 
 class Fitting:
@@ -138,14 +139,14 @@ class Fitting:
             sides: as for :meth:`mixed`.
         """
         candidates: dict[tuple[object, ...], Candidate] = {}
-        for options, of in zip(depths(sides), ("", f" of the {list(sides)[-1]}"), strict=False):
+        for options, suffix in zip(depths(sides), ("", f" of the {list(sides)[-1]}"), strict=False):
             for option in options:
                 rules = {side: plain_drops(depth, option[side]) for side, depth in sides.items()}
                 architecture = pruned(self.space, {side: kept[SPACED] for side, kept in rules.items()})
                 if (share := self.share(architecture)) <= self.limit:
                     for rule in next(iter(rules.values())):
                         layers = {side: kept[rule] for side, kept in rules.items()}
-                        name = "all layers" if option == sides else rule + of
+                        name = "all layers" if option == sides else rule + suffix
                         candidates.setdefault(tuple(layers.items()), Candidate(name, architecture, layers, share, True))
                     break
         return list(candidates.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from nas_core.checks import SEEDS, Range, check_fields
 from nas_core.compression.candidates import Candidate, Fitting
 from nas_core.compression.host import Compressible
 from nas_core.compression.repair import Repair
-from nas_core.compression.training import Student, evaluate
+from nas_core.compression.training import distill, evaluate
 from nas_core.errors import ConfigError
 from nas_core.latency.protocol import TimingConfig, measure, time_passes_ms
 from nas_core.random_streams import own_streams
@@ -24,6 +25,8 @@ from nas_core.supernet.elastic.conversion import check_difference, check_output
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
 
+_LOGGED = 3
+"""Number of the best candidates in the log."""
 _LIMIT_SHARE = 0.97
 """Fraction of the limit that candidates may use, because measurements vary by some percent."""
 
@@ -100,8 +103,8 @@ class CompressionResult:
     """Result of a compression."""
 
     rows: tuple[Row, ...]
-    """Trained network; before training, the best candidate with only removed layers and the selected candidate;
-    compressed network.
+    """Trained network; before training, the best candidate with only removed layers, if there is one, and the selected
+    candidate, if it is another; compressed network.
     """
     architecture: Architecture
     parameters: int
@@ -180,8 +183,8 @@ class Compression:
         trained, fitting = self.trained, self.fitting(limit)
         drops = fitting.drops(self.sides)
         order = depth_order(self.sides, lambda layers: mean_loss(self.trained, layers, self.calibration))
-        known = [(drop.architecture, drop.layers) for drop in drops]
-        mixed = [c for c in fitting.mixed(self.sides, order) if (c.architecture, c.layers) not in known]
+        drop_keys = [(drop.architecture, drop.layers) for drop in drops]
+        mixed = [c for c in fitting.mixed(self.sides, order) if (c.architecture, c.layers) not in drop_keys]
         if not drops and not mixed:
             smallest = min(self._shares.values())
             raise ConfigError(
@@ -189,15 +192,16 @@ class Compression:
                 f" {smallest:.0%}; give a higher --limit"
             )
         self.log(f"{len(drops)} networks by layer dropping and {len(mixed)} others within {limit:.0%} of the latency")
-        candidates = [*drops, *mixed]
-        losses = [evaluate(trained, self.build(c), self.selection)["loss"] for c in candidates]
-        return [candidates[index] for index in sorted(range(len(candidates)), key=losses.__getitem__)]
+        losses = [(evaluate(trained, self.build(c), self.selection)["loss"], c) for c in (*drops, *mixed)]
+        losses.sort(key=lambda pair: (math.isnan(pair[0]), pair[0]))
+        for loss, candidate in losses[:_LOGGED]:
+            self.log(f"loss {loss:.3f} before training: {candidate.name}")
+        return [candidate for _, candidate in losses]
 
     def train(self, candidate: Candidate, model: Any) -> None:
         """Train the static network of a candidate."""
-        student = Student(self.trained, candidate, model, self.teacher, self.config)
         with own_streams(self.config.seed, self.config.device):
-            student.train(self.trained.training_batches(self.config.batch_size, self.config.seed))
+            distill(self.trained, candidate, model, self.teacher, self.config)
 
     def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:
         share = 1.0 if model is self.trained.original else self.share(model, 40)

@@ -47,62 +47,59 @@ def default_lr(trained: Compressible) -> float:
     return _LR_CHANNELS / max(channels, default=400)
 
 
-class Student:
-    """Compressed network during training.
+def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any) -> None:
+    """Train a candidate for ``config.updates`` updates.
+
+    The learning rate rises during the first tenth, and decays to 0 (cosine).
 
     Args:
         model: static network of the candidate.
         teacher: static network with the trained weights.
+        config: :class:`~nas_core.compression.CompressConfig`.
     """
+    highest = default_lr(trained) if config.lr is None else config.lr
+    optimizer = torch.optim.AdamW(model.parameters(), highest, weight_decay=config.weight_decay)
+    batches = trained.training_batches(config.batch_size, config.seed)
+    model.train()
+    for index in range(config.updates):
+        rate = min((index + 1) / (0.1 * config.updates + 1), 1.0)
+        rate *= 0.5 + 0.5 * math.cos(math.pi * index / config.updates)
+        for group in optimizer.param_groups:
+            group["lr"] = highest * rate
+        optimizer.zero_grad()
+        loss = _loss(trained, candidate, model, teacher, config, next(batches))
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+        if not math.isfinite(float(norm)):
+            raise ConfigError(
+                f"training of {candidate.name} diverged at update {index + 1}; give an --lr below {highest:.2g}"
+            )
+        optimizer.step()
 
-    def __init__(self, trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any) -> None:
-        self.trained, self.candidate, self.model, self.teacher, self.config = trained, candidate, model, teacher, config
-        self.lr = default_lr(trained) if config.lr is None else config.lr
-        self.optimizer = torch.optim.AdamW(model.parameters(), self.lr, weight_decay=config.weight_decay)
 
-    def train(self, batches: Iterator[Any]) -> None:
-        """Train for all updates. The learning rate rises during the first tenth, and decays to 0 (cosine)."""
-        self.model.train()
-        count = self.config.updates
-        for index in range(count):
-            rate = min((index + 1) / (0.1 * count + 1), 1.0)
-            rate *= 0.5 + 0.5 * math.cos(math.pi * index / count)
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.lr * rate
-            self.optimizer.zero_grad()
-            loss = self._loss(next(batches))
-            loss.backward()  # type: ignore[no-untyped-call]
-            norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-            if not math.isfinite(float(norm)):
-                raise ConfigError(
-                    f"training of {self.candidate.name} diverged at update {index + 1}; give an --lr below"
-                    f" {self.lr:.2g}"
-                )
-            self.optimizer.step()
+def _loss(trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
+    sides = candidate.layers if config.distill_hidden else {}
+    with _outputs(teacher, sides) as teacher_outputs, _outputs(model, sides) as outputs:
+        loss = trained.distance(model, teacher, batch)
+        if loss is None:
+            loss = _loss_of_logits(trained, model, teacher, config, batch)
+    differences = []
+    for side, layers in sides.items():
+        mask = trained.token_masks(batch).get(side)
+        sources = last_replaced(layers, len(layers_of(teacher.net, side)))
+        for index, source in enumerate(sources):
+            differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], mask))
+    return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
 
-    def _loss(self, batch: Any) -> Tensor:
-        config, trained = self.config, self.trained
-        sides = self.candidate.layers if config.distill_hidden else {}
-        with _outputs(self.teacher, sides) as teacher_outputs, _outputs(self.model, sides) as outputs:
-            loss = trained.distance(self.model, self.teacher, batch)
-            if loss is None:
-                loss = self._loss_of_logits(batch)
-        differences = []
-        for side, layers in sides.items():
-            mask = trained.token_masks(batch).get(side)
-            sources = last_replaced(layers, len(layers_of(self.teacher.net, side)))
-            for index, source in enumerate(sources):
-                differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], mask))
-        return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
 
-    def _loss_of_logits(self, batch: Any) -> Tensor:
-        with torch.no_grad():
-            soft, _ = self.trained.logits(self.teacher, batch)
-        logits, targets = self.trained.logits(self.model, batch)
-        weight = self.config.distill_weight
-        soft_loss = distillation_loss(logits, soft, self.config.distill_temperature)
-        loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
-        return loss
+def _loss_of_logits(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
+    with torch.no_grad():
+        soft, _ = trained.logits(teacher, batch)
+    logits, targets = trained.logits(model, batch)
+    weight = config.distill_weight
+    soft_loss = distillation_loss(logits, soft, config.distill_temperature)
+    loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
+    return loss
 
 
 @contextmanager

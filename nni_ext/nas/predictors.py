@@ -94,6 +94,8 @@ def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
     """Return a predictor; read it if a file is given."""
     if isinstance(predictor, str | Path):
         return load_accuracy_model(predictor)
+    if not isinstance(predictor, AccuracyModel):
+        raise ConfigError(f"the predictor is {predictor!r:.80}; expected an accuracy predictor, or its file")
     return predictor
 
 

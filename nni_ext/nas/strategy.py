@@ -73,6 +73,7 @@ class SearchStrategy(_Strategy):
     ) -> None:
         self.kind = STRATEGIES.get(str(strategy))
         self.config = config_of(self.kind.name, options)
+        prior_options(self.kind, prior)
         super().__init__()
         self.limits = dict(constraints or {})
         self.further_objectives = further_objectives(self.kind, objectives, "default", list(self.limits))
@@ -105,7 +106,7 @@ class SearchStrategy(_Strategy):
         costs = [limit_constraint(flat, model_space, name, *pair) for name, pair in self.limits.items()]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
-        prior = prior_options(self.kind, self._prior and _scores(model_space, flat, self._prior))
+        prior = {} if self._prior is None else {"prior": _scores(model_space, flat, self._prior)}
         self.search = self.kind.create(flat.space, constraints, self.config, objectives, seed=self.seed, **prior)
         self._evaluations = Evaluations(self.search, flat, costs, self.maximize)
         self._submitted.listen(engine)

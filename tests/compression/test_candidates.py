@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from nas_core.compression.candidates import SPACED, Fitting, plain_drops, pruned
-from nas_core.space import Architecture
+from nas_core.compression.candidates import SPACED, Fitting, depths, plain_drops, pruned
+from nas_core.space import Architecture, get_space
 from nas_core.space.image import image_space
 
 SPACE = image_space("six", layers=(6, 3), embed_dims=(64, 48), heads=(4, 2), ffn_dims=(256, 64), head_dim=16,
@@ -46,6 +46,35 @@ def test_all_candidates_are_within_the_limit_and_the_drops_are_the_deepest(limit
         assert named == {
             name for name, is_reduced in {**reduced, "hidden units": max(hidden) < 256}.items() if is_reduced
         }
+
+
+@pytest.mark.parametrize(
+    ("sides", "last"),
+    [({"encoder": 6, "decoder": 1}, []), ({"": 3}, []),
+     ({"encoder": 2, "decoder": 3}, [{"encoder": 2, "decoder": 2}, {"encoder": 2, "decoder": 1}])],
+)  # fmt: skip
+def test_depths_of_all_sides_and_of_the_last(sides: dict[str, int], last: list[dict[str, int]]) -> None:
+    equal, *others = depths(sides)
+    assert equal[0] == sides and [option[list(sides)[-1]] for option in equal] == [
+        *range(equal[0][list(sides)[-1]], 0, -1)
+    ]
+    assert others == ([last] if last else [])
+
+
+def test_layers_of_the_decoder_are_dropped_alone() -> None:
+    space = get_space("hat_small")
+    sides = {side: space.largest().number(f"{side}.layers") for side in ("encoder", "decoder")}
+
+    def by_decoder(architecture: Architecture) -> float:
+        return architecture.number("decoder.layers") / sides["decoder"]
+
+    drops = Fitting(space, by_decoder, 0.7).drops(sides)
+    equal, alone = ([c for c in drops if c.name.endswith("decoder") == ends] for ends in (False, True))
+    assert all(len(c.layers["decoder"]) < sides["decoder"] for c in drops) and equal and alone
+    assert {len(c.layers["encoder"]) for c in alone} == {sides["encoder"]}
+    assert all(len(c.layers["encoder"]) < sides["encoder"] for c in equal)
+    (whole,) = Fitting(space, by_decoder, 1.0).drops(sides)[:1]
+    assert whole.name == "all layers"
 
 
 def test_nothing_within_the_limit() -> None:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from nas_core.latency.by_graph.adaptation import adapted_model
     from nas_core.latency.by_graph.predict import predict_module_latency, predict_networks, shipped_model
 
 __all__ = [
+    "adapted_model",
     "predict_module_latency",
     "predict_networks",
     "shipped_model",

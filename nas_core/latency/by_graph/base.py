@@ -116,13 +116,14 @@ class GraphLatencyModel(LatencyModel):
         self.check(data.graphs)
         ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], MIN_MS))
         leave_one_out = (ratios.sum() - ratios) / (len(ratios) - 1)
+        before = mape(np.full(len(ratios), float(self.info.get("factor", 1.0))), np.exp(ratios))
         self.relative_std = calibration_factor(np.abs(np.expm1(ratios - leave_one_out)))
         self.info = {**self.info, "factor": float(np.exp(ratios.mean())), "machine": dict(machine)}
         self.info["held_out"] = {
             "networks": len(data),
             "mape_percent": mape(np.exp(leave_one_out), np.exp(ratios)),
             "acc10_percent": accuracy_within(np.exp(leave_one_out), np.exp(ratios)),
-            "mape_before_percent": mape(np.ones(len(ratios)), np.exp(ratios)),
+            "mape_before_percent": before,
         }
         return self
 

@@ -76,7 +76,7 @@ class GaussianProcess:
             selected = fit_subset(np.argsort(values[:initial_count], kind="stable"))
             if self._prior is not None:
                 scores = self._prior(rows[selected])
-                self._moments = float(scores.mean()), float(scores.std()) or 1.0
+                self._moments = float(scores.mean()), float(scores.std()) if np.ptp(scores) else 1.0
             self._fit_scales(rows[selected], values[selected])
             self._fitted_to, self._posterior = fitted_to, None
         selected = fit_subset(np.argsort(values, kind="stable"))
@@ -260,7 +260,7 @@ def negative_log_posterior(
     logarithms: Numbers,
     squares: Numbers,
     targets: Numbers,
-    prior: Numbers,
+    prior_mean: Numbers,
     precision: Numbers,
     linear: Numbers | float = 0.0,
 ) -> tuple[float, Numbers]:
@@ -269,7 +269,7 @@ def negative_log_posterior(
     Args:
         logarithms: logarithms ``(G + 2,)`` of G inverse squared length scales, variance and noise.
         squares: squared distances ``(G, n, n)`` between results ``targets`` ``(n,)``.
-        prior, precision: mean and inverse variance of the normal prior of ``logarithms``.
+        prior_mean, precision: mean and inverse variance of the normal prior of ``logarithms``.
         linear: vector ``(n,)`` whose outer product with itself is added to the kernel.
     """
     from scipy.linalg import cho_solve
@@ -279,7 +279,7 @@ def negative_log_posterior(
     factor = np.linalg.cholesky(signal + np.outer(linear, linear) + noise * np.eye(len(targets)))
     weights = cho_solve((factor, True), targets)
     by_kernel = cho_solve((factor, True), np.eye(len(targets))) - np.outer(weights, weights)
-    difference = logarithms - prior
+    difference = logarithms - prior_mean
     by_signal = by_kernel * signal
     gradient = [
         *(-0.25 * rates * np.tensordot(squares, by_signal, 2)),

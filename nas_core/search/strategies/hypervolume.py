@@ -123,7 +123,8 @@ class HypervolumeSearch(MultiObjectiveStrategy):
         """Return new candidates; the first ``count`` improve the front most together, then each alone."""
         rows = self.proposals.enumerated
         if len(rows):
-            scores = np.where(fast.feasible(rows), self._scores_of(rows, front), -1.0)
+            scores = self._scores_of(rows, front)
+            scores = scores if fast is self.proposals else np.where(fast.feasible(rows), scores, -1.0)
         else:
             rows, scores = self._evolve_candidates(fast, parents, front)
         order = np.argsort(-scores, kind="stable")[: len(evaluated) + BATCH]

@@ -49,7 +49,7 @@ class Proposals:
 
     @cached_property
     def enumerated(self) -> Rows:
-        """All architectures of the space that meet the limits but for slow ones; empty for a large space."""
+        """All architectures of the space that meet the fast limits; empty for a large space."""
         slots = self.space.slots
         total = math.prod(slots.sizes.tolist())
         if total > ENUMERATED:

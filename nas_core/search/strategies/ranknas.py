@@ -41,6 +41,8 @@ PATIENCE = 3
 """Generations after which the evolution in the ranking ends if its ``per_round`` best architectures did not change."""
 PRIOR_POOL = 1000
 """Number of random architectures of a large space among which a prior selects the first ones."""
+SLOW_PRIOR_POOL = 4
+"""This number per first architecture, if a limit is slow."""
 MIN_IMPORTANCE = 1e-9
 """Smallest importance of a gene that is searched."""
 
@@ -124,6 +126,8 @@ class RankNAS(Strategy):
         prior: Prior | None = None,
     ) -> None:
         super().__init__(space, constraints, config, seed=seed, metric=metric)
+        if not (prior is None or callable(prior)):
+            raise ConfigError(f"prior is {prior!r:.80}; expected a function of architectures, such as prior.predict")
         self._prior = None if prior is None else self._cached(prior)
         self._ranker: Ranker
         if self.config.ranker == RANKERS[0]:
@@ -156,6 +160,9 @@ class RankNAS(Strategy):
         per_round = min(RankNASConfig.per_round, remaining)
         return {"samples": evaluations - remaining, "per_round": per_round, "rounds": remaining // per_round}
 
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | ({"prior": True} if self._prior else {})
+
     def insight(self) -> dict[str, Any]:
         return {"importance": self.importance, "free_genes": self.free_genes} if self.importance else {}
 
@@ -186,27 +193,30 @@ class RankNAS(Strategy):
 
     def _cached(self, prior: Prior) -> PredictRows:
         def scores(rows: Rows) -> Sequence[float]:
-            values = np.asarray(prior(self.space.architectures(rows)), np.float64)
-            if values.shape != (len(rows),) or not np.isfinite(values).all():
+            values = prior(self.space.architectures(rows))
+            try:
+                numbers = np.asarray(values, np.float64)
+            except (TypeError, ValueError):
+                numbers = np.array(np.nan)
+            if numbers.shape != (len(rows),) or not np.isfinite(numbers).all():
                 raise ConfigError(
-                    f"the prior returned {values[:3]}.. of shape {values.shape} for {len(rows)} architectures; expected"
-                    " a finite number for each"
+                    f"the prior returned {values!r:.80} for {len(rows)} architectures; expected one finite number each"
                 )
-            return values.tolist()  # type: ignore[no-any-return]
+            return numbers.tolist()  # type: ignore[no-any-return]
 
         return cached_rows(scores)
 
     def _first(self, count: int) -> Rows:
         """Return random architectures for the first generation; with a prior, one half are the best by it."""
-        if self._prior is None:
-            return self.proposals.initial(self.rng, count, set())
-        pool = self.proposals.enumerated
-        if not len(pool):
-            pool = self.proposals.initial(self.rng, PRIOR_POOL, set())
-        best = np.argsort(-self._prior(pool), kind="stable")
-        others = self.rng.permutation(best[count // 2 :])
-        first: Rows = pool[np.concatenate([best[: count // 2], others])[:count]]
-        return first
+        best = self.space.slots.empty()
+        if self._prior is not None:
+            slow = any(limit.batch_size for limit in self.proposals.constraints)
+            rows = best if slow else self.proposals.enumerated
+            if not len(rows):
+                pool = SLOW_PRIOR_POOL * count if slow else PRIOR_POOL
+                rows = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), pool, set())
+            best = rows[np.argsort(-self._prior(rows), kind="stable")[: count // 2]]
+        return np.concatenate([best, self.proposals.initial(self.rng, count - len(best), set(row_keys(best)))])
 
     def _pruning(self, rows: Rows, values: NDArray[np.float64], fast: Proposals) -> Callable[[Rows], Rows]:
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
@@ -235,10 +245,10 @@ class RankNAS(Strategy):
 
     def _best_ranked(self, pruned: Callable[[Rows], Rows], fast: Proposals) -> Rows:
         ranker, count, evaluated = self._ranker, self.config.per_round, set(self._members) | set(self._scores)
-        enumerated = self.proposals.enumerated
-        if isinstance(ranker, GaussianProcessRanker) and len(enumerated) and not self._prunes:
-            best_first = np.argsort(ranker.score(enumerated), kind="stable")
-            order = enumerated[best_first[fast.feasible(enumerated)[best_first]]]
+        scores_all = isinstance(ranker, GaussianProcessRanker) and not self._prunes
+        if scores_all and len(enumerated := self.proposals.enumerated):
+            order = enumerated[np.argsort(ranker.score(enumerated), kind="stable")]
+            order = order if fast is self.proposals else order[fast.feasible(order)]
         else:
             order = self._evolved(pruned, fast)
         order = order[: len(evaluated) + BATCH]

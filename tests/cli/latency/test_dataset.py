@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nas_core.cli import main
+from nas_core.errors import DataError
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph import adaptation
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
@@ -68,6 +70,19 @@ def test_adapt_measures_and_adapts_the_shipped_model(
     code, _, err = run_latency(capsys, "adapt", "--out", same, "--data", tmp_path / "here", "--model", path)
     assert code == 0, err
     assert load_latency_model(same, "graph").info["factor"] == pytest.approx(model.info["factor"])
+
+
+def test_skipped_networks_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+
+    def collect(folder: Path, families: list, count: int, *_: object) -> Any:
+        planned.append(count)
+        return SimpleNamespace(rows=[{"error": "slow"} if index % 4 == 0 else {} for index in range(count)])
+
+    monkeypatch.setattr(adaptation, "collect_networks", collect)
+    with pytest.raises(DataError):  # nothing was written
+        adaptation.adapted_model(tmp_path, networks=10)
+    assert planned == [10, 13, 14]
 
 
 def test_adapt_names_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,12 +89,17 @@ def test_a_model_adapts_to_another_machine(tmp_path: Path) -> None:
     before = mape(model.predict(asked.graphs), asked.latency_ms)
     model.adapt(learned, {"device_name": "other"})
     predicted, deviation = model.predict_with_std(asked.graphs)
+    predicted_learned = model.predict(learned.graphs)
     assert before > 40 and mape(predicted, asked.latency_ms) < 8 and model.machine == "other"
     assert 0.55 < np.mean(np.abs(predicted - asked.latency_ms) < deviation) < 0.85
     model.save(tmp_path / "m.safetensors")
     again = load_latency_model(tmp_path / "m.safetensors", "graph").predict(asked.graphs)
     np.testing.assert_allclose(again, predicted)
+    assert model.info["held_out"]["mape_before_percent"] == pytest.approx(
+        mape(CountsModel().fit(here).predict(learned.graphs), learned.latency_ms)
+    )
     model.adapt(learned, {"device_name": "other"})  # from the original machine again
+    assert model.info["held_out"]["mape_before_percent"] == pytest.approx(mape(predicted_learned, learned.latency_ms))
     np.testing.assert_allclose(model.predict(asked.graphs), predicted)
     with pytest.raises(DataError, match="9 networks"):
         model.adapt(learned.take(np.arange(9)), {"device_name": "other"})

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.parts.published import LATENCY_TABLES, absent, hat_table
 from nas_core.errors import ConfigError
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RankNAS, RankNASConfig
+from nas_core.search import Constraint, EvolutionConfig, HATEvolution, InfeasibleError, RankNAS, RankNASConfig
 from nas_core.search.constraints import PredictRows
 from nas_core.search.strategies.gaussian_process import (
     SLOPE,
@@ -23,7 +23,8 @@ from nas_core.search.strategies.gaussian_process import (
     squared_distances,
 )
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, pairwise_gradients, tau_importance
-from nas_core.space import Architecture, get_space
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.slots import Rows
 from tests.contracts.strategy import SPACE, TINY, drive, limit, quality, size
 
 SMALL = RankNASConfig(samples=80, rounds=4, per_round=20, candidates=200, generations=3, parents=20, children=40)
@@ -169,11 +170,39 @@ def test_a_prior_selects_the_first_architectures_and_guides_the_search() -> None
     assert best[1][0] < best[0][0] and best[1][1] < best[0][1]
 
 
-@pytest.mark.parametrize("scores", [[np.nan] * 1000, [1.0]])
-def test_a_prior_without_a_number_for_each_architecture(scores: list[float]) -> None:
+@pytest.mark.parametrize("batch_size", [0, 4])
+@pytest.mark.parametrize("space", [SPACE, TINY], ids=["large", "enumerated"])
+def test_a_prior_respects_limits(space: SearchSpace, batch_size: int) -> None:
+    bound = limit(float(np.median(size(space, space.sample_rows(np.random.default_rng(0), 500)))), space)
+    predicted: list[int] = []
+
+    def predict(rows: Rows) -> np.ndarray:
+        predicted.append(len(rows))
+        return bound.values(rows)
+
+    counted = Constraint(bound.name, bound.limit, predict, batch_size)
+    options = {"seed": 0, "prior": lambda architectures: size(space, space.rows(architectures))}
+    for ranker in ("gaussian-process", "boosted"):
+        config = RankNASConfig(samples=6, rounds=1, per_round=2, ranker=ranker)
+        first = space.rows(RankNAS(space, counted, config, **options).ask(6))
+        assert len(first) == 6 and (bound.values(first) <= bound.limit).all()
+        assert size(space, first[:3]).min() >= np.median(size(space, first[3:])), "large ones are the best by the prior"
+    assert not batch_size or sum(predicted) < 500
+    with pytest.raises(InfeasibleError):
+        RankNAS(space, Constraint(bound.name, 1e-9, predict, batch_size), config, **options).start()
+
+
+@pytest.mark.parametrize("scores", [[np.nan] * 1000, [1.0], None, 1.0, "best", {}])
+def test_a_prior_without_a_number_for_each_architecture(scores: object) -> None:
     strategy = RankNAS(SPACE, config=SMALL, prior=lambda _: scores)
-    with pytest.raises(ConfigError, match="expected a finite number for each"):
+    with pytest.raises(ConfigError, match="expected one finite number each"):
         strategy.ask(1)
+
+
+def test_a_prior_is_a_function_and_a_setting() -> None:
+    with pytest.raises(ConfigError, match="expected a function"):
+        RankNAS(SPACE, prior=[1.0])
+    assert RankNAS(SPACE, prior=len).describe() != RankNAS(SPACE).describe()
 
 
 def test_importance_finds_the_gene_that_matters() -> None:
