@@ -15,7 +15,7 @@ from nas_core.checks import SEEDS, Range, check_fields
 from nas_core.compression.candidates import Candidate, Fitting
 from nas_core.compression.host import Compressible
 from nas_core.compression.repair import Repair
-from nas_core.compression.training import distill, evaluate
+from nas_core.compression.training import distill, evaluate, lr_of
 from nas_core.errors import ConfigError
 from nas_core.latency.protocol import TimingConfig, measure, time_passes_ms
 from nas_core.random_streams import own_streams
@@ -251,6 +251,11 @@ def compress(
         rows.append(compression.row(candidate.name, model))
     compression.train(best, model)
     rows.append(compression.row(best.name, model, compression.config.updates))
+    before, after = (row.metrics["loss"] for row in rows[-2:])
+    if after > before:
+        log(
+            f"loss {before:.3f} before training, {after:.3f} after; give more --updates or an --lr below {lr_of(trained, compression.config):.2g}"
+        )
     if rows[-1].share > share:
         log(
             f"{best.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"

@@ -40,11 +40,11 @@ def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) ->
     return {"loss": loss_sum / count, trained.metric: 100 * right_sum / count}
 
 
-def default_lr(trained: Compressible) -> float:
-    """Return a learning rate for AdamW, inversely proportional to the number of channels."""
+def lr_of(trained: Compressible, config: Any) -> float:
+    """Return the highest learning rate; default: inversely proportional to the number of channels."""
     largest = trained.space.largest()
     channels = [largest.number(gene) for gene in largest.to_dict() if gene.endswith("embed_dim")]
-    return _LR_CHANNELS / max(channels, default=400)
+    return float(config.lr or _LR_CHANNELS / max(channels, default=400))
 
 
 def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any) -> None:
@@ -57,7 +57,7 @@ def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: An
         teacher: static network with the trained weights.
         config: :class:`~nas_core.compression.CompressConfig`.
     """
-    highest = default_lr(trained) if config.lr is None else config.lr
+    highest = lr_of(trained, config)
     optimizer = torch.optim.AdamW(model.parameters(), highest, weight_decay=config.weight_decay)
     batches = trained.training_batches(config.batch_size, config.seed)
     model.train()

@@ -26,7 +26,7 @@ def test_the_learning_rate_rises_and_decays_to_zero(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(training, "_loss", lambda *_: model(torch.ones(1, 1)).sum())
     candidate = Candidate("all", SPACE.largest(), {}, 1.0)
     training.distill(trained, candidate, model, model, CompressConfig(updates=100))
-    highest = training.default_lr(trained)
+    highest = training.lr_of(trained, CompressConfig())
     assert highest == pytest.approx(0.2 / 64)
     assert len(rates) == 100 and max(rates) > 0.9 * highest and rates[-1] < 0.01 * highest
     assert rates[0] < 0.1 * highest and rates.index(max(rates)) == 10
