@@ -253,9 +253,8 @@ def compress(
     rows.append(compression.row(best.name, model, compression.config.updates))
     before, after = (row.metrics["loss"] for row in rows[-2:])
     if after > before:
-        log(
-            f"loss {before:.3f} before training, {after:.3f} after; give more --updates or an --lr below {lr_of(trained, compression.config):.2g}"
-        )
+        lr = lr_of(trained, compression.config)
+        log(f"loss {before:.3f} before training, {after:.3f} after; give an --lr below {lr:.2g}, or more --updates")
     if rows[-1].share > share:
         log(
             f"{best.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"
