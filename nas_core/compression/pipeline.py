@@ -51,8 +51,6 @@ class CompressConfig:
     """
     distill_temperature: float = 1.0
     """Temperature of the probabilities of both networks."""
-    distill_hidden: float = 0.0
-    """Weight of the loss between the layers' outputs and the trained network's."""
     importance: str = "activation"
     """Criterion by which heads, hidden units and channels are kept: activation, weight or none."""
     calibration_batches: int = 8
@@ -76,7 +74,7 @@ class CompressConfig:
             self,
             ranges={
                 "updates": Range(1), "batch_size": Range(1), "lr": above, "weight_decay": Range(0), "clip_norm": above,
-                "distill_weight": share, "distill_temperature": above, "distill_hidden": Range(0),
+                "distill_weight": share, "distill_temperature": above,
                 "calibration_batches": Range(1), "valid_samples": Range(2),
                 "latency_batch": Range(1), "threads": Range(1), "seed": SEEDS,
             },

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,9 +12,8 @@ from torch import Tensor, nn
 
 from nas_core.compression.candidates import Candidate
 from nas_core.compression.host import Compressible
-from nas_core.compression.repair import last_replaced, layers_of
 from nas_core.errors import ConfigError
-from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
+from nas_core.supernet.teacher.losses import distillation_loss
 
 _LR_CHANNELS = 0.2
 """Product of default learning rate and number of channels."""
@@ -67,7 +65,7 @@ def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: An
         for group in optimizer.param_groups:
             group["lr"] = highest * rate
         optimizer.zero_grad()
-        loss = _loss(trained, candidate, model, teacher, config, next(batches))
+        loss = _loss(trained, model, teacher, config, next(batches))
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         if not math.isfinite(float(norm)):
@@ -77,22 +75,9 @@ def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: An
         optimizer.step()
 
 
-def _loss(trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
-    sides = candidate.layers if config.distill_hidden else {}
-    with _outputs(teacher, sides) as teacher_outputs, _outputs(model, sides) as outputs:
-        loss = trained.distance(model, teacher, batch)
-        if loss is None:
-            loss = _loss_of_logits(trained, model, teacher, config, batch)
-    differences = []
-    for side, layers in sides.items():
-        mask = trained.token_masks(batch).get(side)
-        sources = last_replaced(layers, len(layers_of(teacher.net, side)))
-        for index, source in enumerate(sources):
-            differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], mask))
-    return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
-
-
-def _loss_of_logits(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
+def _loss(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
+    if (distance := trained.distance(model, teacher, batch)) is not None:
+        return distance
     with torch.no_grad():
         soft, _ = trained.logits(teacher, batch)
     logits, targets = trained.logits(model, batch)
@@ -100,18 +85,3 @@ def _loss_of_logits(trained: Compressible, model: Any, teacher: Any, config: Any
     soft_loss = distillation_loss(logits, soft, config.distill_temperature)
     loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
     return loss
-
-
-@contextmanager
-def _outputs(model: Any, sides: Mapping[str, object]) -> Iterator[dict[tuple[str, int], Tensor]]:
-    outputs: dict[tuple[str, int], Tensor] = {}
-    with ExitStack() as stack:
-        for side in sides:
-            for index, layer in enumerate(layers_of(model.net, side)):
-                key = side, index
-
-                def keep(_: Any, __: Any, output: Tensor, key: tuple[str, int] = key) -> None:
-                    outputs[key] = output
-
-                stack.callback(layer.register_forward_hook(keep).remove)
-        yield outputs

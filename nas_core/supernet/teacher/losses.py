@@ -1,6 +1,6 @@
-"""Distillation losses on probabilities and on hidden states.
+"""Distillation loss on probabilities.
 
-Shapes: N rows (tokens, images), V classes or words, C channels.
+Shapes: V classes or words.
 """
 
 from __future__ import annotations
@@ -34,26 +34,6 @@ def distillation_loss(
         rows = F.kl_div(student, teacher.to(student.dtype), reduction="none", log_target=True).sum(-1)
         rows = rows * temperature**2
         return rows if reduction == "none" else rows.mean()
-
-
-def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return the mean squared difference of hidden states in float32, over the first channels that both have.
-
-    Each row of both is scaled to mean 0 and variance 1.
-
-    Args:
-        student: ``(..., C)``
-        teacher: ``(..., C')``, used without gradient.
-        mask: ``(...)``, False at rows to ignore.
-    """
-    shared = min(student.shape[-1], teacher.shape[-1])
-    with without_autocast(student):
-        student_norm = F.layer_norm(_exact(student[..., :shared]), (shared,))
-        teacher_norm = F.layer_norm(_exact(teacher[..., :shared].detach()), (shared,))
-        rows = (student_norm - teacher_norm.to(student_norm.dtype)).square().mean(-1)
-        if mask is None:
-            return rows.mean()
-        return (rows * mask).sum() / mask.sum().clamp(min=1)
 
 
 def _exact(x: Tensor) -> Tensor:

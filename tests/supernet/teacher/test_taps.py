@@ -10,7 +10,6 @@ from torch import nn
 from nas_core.layers.weights import named_tensors
 from nas_core.models.translation.net import TranslationNet
 from nas_core.space import get_space
-from nas_core.supernet.teacher.losses import hidden_loss
 from nas_core.supernet.teacher.taps import Taps
 
 
@@ -54,7 +53,7 @@ def test_names_of_a_subnets_layers_and_the_gradient_of_what_they_gave(smallest: 
     width = subnet.architecture.number("decoder.embed_dim")
     assert shapes["decoder_layers.0.cross_attn.out_proj.weight"] == [(2, 6, width)]
     (output,) = taps.outputs["decoder_layers.0.cross_attn.out_proj.weight"]
-    hidden_loss(output, torch.randn(2, 6, width + 3)).backward()
+    output.square().sum().backward()
     gradients = [name for name, parameter in net.named_parameters() if parameter.grad is not None]
     assert "decoder_layers.0.cross_attn.q_proj.weight" in gradients
     assert not [name for name in gradients if name.startswith("decoder_layers.1")]
