@@ -23,9 +23,9 @@ step "    .." nas-ext latency fit --data out/latency.jsonl --out out/latency.jso
 median='import json, statistics; rows = map(json.loads, open("out/latency.jsonl"))
 print(round(statistics.median(row["latency_ms"] for row in rows if "latency_ms" in row), 1))'
 LIMIT=${LIMIT:-$(python -c "$median")}
-step "4/6 the best of $EVALUATIONS networks of at most $LIMIT ms" nas-ext search --strategy random --finalists 3 \
+step "4/6 the best of $EVALUATIONS networks of at most $LIMIT ms" nas-ext search --finalists 3 \
     --checkpoint out/supernet/checkpoint_last.pt --latency-model out/latency.json --limit latency_ms="$LIMIT" \
-    --set evaluations=$EVALUATIONS --set batch=10 --out out/run
+    --evaluations $EVALUATIONS --out out/run
 step "    .." nas-ext report out/run
 ms=$(python -c 'import json; found = json.load(open("out/run/finalists.json"))["finalists"]
 one = next((one for one in found if one["best_of"]), found[0])

@@ -17,8 +17,8 @@ step "4/6 latency of $SAMPLES networks, and a model of it" nas-ext latency colle
     --workload length=16 --workload vocab="$(wc -l <vocab.txt)" --samples $SAMPLES --out out/latency.jsonl
 step "    .." nas-ext latency fit --data out/latency.jsonl --out out/latency.json
 step "5/6 the best of $EVALUATIONS networks of at most $LIMIT of the latency" nas-ext search --checkpoint out/supernet \
-    --latency-model out/latency.json --limit latency_ms="$LIMIT" --strategy random --set evaluations=$EVALUATIONS \
-    --set batch=10 --finalists 1 --no-measure --out out/run
+    --latency-model out/latency.json --limit latency_ms="$LIMIT" --evaluations $EVALUATIONS \
+    --finalists 1 --no-measure --out out/run
 step "    .." nas-ext report out/run
 step "6/6 that network alone: the folder out/faster" nas-ext extract --checkpoint out/supernet \
     --arch out/run/best.json --out out/faster

@@ -15,6 +15,6 @@ pytestmark = pytest.mark.timm
 
 class TestImages(QuickstartContract):
     quickstart = IMAGES
-    small = ("UPDATES=4", "EVALUATIONS=4")
+    small = ("UPDATES=4", "EVALUATIONS=10")
     says = r"\d+% of 150 images right with 0\.\d\d M parameters; all networks tried: out/run/report.html"
     makes = ("out/supernet/best.pt", "out/run/report.html", "out/subnet.safetensors")

@@ -14,7 +14,7 @@ step "1/4 one supernet for all networks of mformer_cifar10_small: $UPDATES updat
     --data "$IMAGES" --model mformer_cifar10_small_supernet --updates $UPDATES --warmup-updates $((UPDATES / 10)) \
     --batch-size 32 --lr 2e-3 --scale 0.8 --valid-random 0 --output out/supernet
 step "2/4 the best of $EVALUATIONS networks of at most $LIMIT M parameters" nas-ext search --out out/run \
-    --checkpoint out/supernet/best.pt --limit params_m="$LIMIT" --strategy random --set evaluations=$EVALUATIONS --set batch=10 \
+    --checkpoint out/supernet/best.pt --limit params_m="$LIMIT" --evaluations $EVALUATIONS \
     --finalists 3 --no-measure
 step "    a page about the search" nas-ext report out/run
 step "3/4 that network alone: out/subnet.safetensors" nas-ext extract --checkpoint out/supernet/best.pt \
