@@ -18,6 +18,7 @@ from nas_core.compression.repair import Repair
 from nas_core.compression.training import distill, evaluate, lr_of
 from nas_core.errors import ConfigError
 from nas_core.latency.protocol import TimingConfig, measure, time_passes_ms
+from nas_core.progress import progress_bar
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture
 from nas_core.supernet.elastic.ablation import depth_order, mean_loss
@@ -190,7 +191,11 @@ class Compression:
                 f" {smallest:.0%}; give a higher --limit"
             )
         self.log(f"{len(drops)} networks by layer dropping and {len(mixed)} others within {limit:.0%} of the latency")
-        losses = [(evaluate(trained, self.build(c), self.selection)["loss"], c) for c in (*drops, *mixed)]
+        losses: list[tuple[float, Candidate]] = []
+        with progress_bar("evaluating candidates", len(drops) + len(mixed), "network") as advance:
+            for candidate in (*drops, *mixed):
+                losses.append((evaluate(trained, self.build(candidate), self.selection)["loss"], candidate))
+                advance(1)
         losses.sort(key=lambda pair: (math.isnan(pair[0]), pair[0]))
         for loss, candidate in losses[:_LOGGED]:
             self.log(f"loss {loss:.3f} before training: {candidate.name}")
