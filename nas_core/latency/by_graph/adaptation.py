@@ -11,9 +11,8 @@ from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_
 from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES
 from nas_core.latency.by_graph.families.registry import chosen_families
-from nas_core.latency.by_graph.predict import opened, shipped_model
+from nas_core.latency.by_graph.predict import opened
 from nas_core.latency.protocol import TimingConfig
-from nas_core.machine import cpu_name
 
 NETWORKS = 13
 """Number of networks measured by default."""
@@ -36,7 +35,7 @@ def adapted_model(
 
     Args:
         folder: folder of the measurements; an interrupted measurement is continued.
-        model: latency model of another machine, or its file; None: the shipped model.
+        model: latency model of another machine, or its file; None: the shipped model for onnxruntime.
         networks: number of networks, at least ten; slow networks are skipped and replaced. None: use a folder that
             ``nas-ext latency dataset`` wrote.
         runtime: runtime of the latencies; default: the model's.
@@ -45,8 +44,6 @@ def adapted_model(
         ConfigError: the folder has other measurements, or does not name their machine.
         DataError: there are fewer than ten measured networks.
     """
-    if model is None:
-        model = shipped_model(runtime or RUNTIMES[0], cpu_name())
     adapted = copy.deepcopy(opened(model))
     target = runtime or str(adapted.info.get("runtime", RUNTIMES[0]))
     if networks is not None:

@@ -55,7 +55,7 @@ class Strategy(ABC):
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
     uses_prior: ClassVar[bool] = False
-    """True if :meth:`create` has an argument ``prior``, a function that scores architectures."""
+    """True if the class has an argument ``prior``, a function that scores architectures."""
 
     def __init__(
         self,
@@ -121,13 +121,15 @@ class Strategy(ABC):
         config: Any,
         objectives: Sequence[str],
         seed: int,
+        **options: Any,
     ) -> Any:
         """Create a strategy with the objectives of a command line or a host framework.
 
         Args:
             objectives: metrics to minimise; only the first for a single objective.
+            options: further arguments of the class, such as the prior of RankNAS.
         """
-        return cls(space, constraints, config, metric=objectives[0], seed=seed)
+        return cls(space, constraints, config, metric=objectives[0], seed=seed, **options)
 
     @property
     def objectives(self) -> tuple[str, ...]:

@@ -63,8 +63,9 @@ class MultiObjectiveStrategy(Strategy):
         config: Any,
         objectives: Sequence[str],
         seed: int,
+        **options: Any,
     ) -> Strategy:
-        return cls(space, constraints, config, objectives=objectives, seed=seed)
+        return cls(space, constraints, config, objectives=objectives, seed=seed, **options)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "objectives": list(self._objectives)}

@@ -137,18 +137,6 @@ class RankNAS(Strategy):
         self.importance: Importance = {}
         """Importance of each gene in the last ranking."""
 
-    @classmethod
-    def create(
-        cls,
-        space: SearchSpace,
-        constraints: Sequence[Constraint],
-        config: Any,
-        objectives: Sequence[str],
-        seed: int,
-        prior: Prior | None = None,
-    ) -> Any:
-        return cls(space, constraints, config, metric=objectives[0], seed=seed, prior=prior)
-
     @property
     def budget(self) -> int:
         return self.config.samples + self.config.rounds * self.config.per_round
