@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.parts.bleu.networks import SUPERNETS, Array, Indices, TranslationTask
 from nas_core.predictor import ACCURACY_MODELS
@@ -79,6 +82,15 @@ def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
     return plain_ridge(np.hstack([size_columns(task), task.inherited]), task.bleu, trained), None
 
 
+def ridge_cross_validated(task: TranslationTask, trained: Indices) -> Estimate:
+    """Fit a ridge regression on all inputs and logarithms of sizes, with a penalty by leave-one-out."""
+    sizes = np.column_stack([size_columns(task), task.params_m])
+    columns = np.hstack([sizes, np.log(sizes), task.inherited])
+    model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 3, 25)))
+    model.fit(columns[trained], task.bleu[trained])
+    return np.asarray(model.predict(columns)), None
+
+
 def calibration(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
     """Return a calibration of some supernets' BLEU, or one of its linear models."""
     columns = [SUPERNETS.index(name) for name in supernets]
@@ -111,11 +123,12 @@ METHODS: dict[str, Method] = {
     "parameters": parameters,
     "ridge_sizes": ridge_on_sizes,
     "ridge_both": ridge_on_both,
+    "ridge_cross_validated": ridge_cross_validated,
     "statistics": graph_predictor("statistics"),
     "nn_former": graph_predictor("nn-former", recipe="ensemble", members=1, epochs=EPOCHS),
     "calibration": calibration(),
     **{f"calibration_{name}": calibration((name,)) for name in SUPERNETS},
-    **{f"part_{name}": calibration(part=name) for name in ("inherited", "sizes", "both")},
+    **{f"part_{name}": calibration(part=name) for name in ("inherited", "sizes")},
 }
 UNTRAINED_METHODS = (*SUPERNETS, "parameters")
 """Methods that need no trained network"""

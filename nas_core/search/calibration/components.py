@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,15 @@ from nas_core.predictor.targets import DEVIATION, TargetScale
 
 Array = NDArray[np.float64]
 COMPONENTS = ("inherited", "sizes", "both")
-"""Line through the supernet's metric, ridge regression on sizes, ridge regression on both."""
+"""Line through the mean of supernets' metrics, ridge regression on sizes, ridge regression on sums of genes and on
+metrics."""
 PENALTIES = np.logspace(-1.5, 1, 11)
 """Ridge penalties, relative to the mean square of a network's features (about 1)."""
-FREE = 10.0
-"""Scale of a feature that the ridge penalty hardly affects."""
+PENALTY = 3.0
+"""Ridge penalty of ``both``, for features standardised over the trained networks"""
+Inputs = tuple[Array, Array, Array]
+"""Supernets' metrics ``(n, S)``, standardised sizes and sums of genes, see
+:class:`~nas_core.search.calibration.sizes.Sizes`"""
 MIN_NETWORKS = 3
 """Smallest number of trained networks for a fit."""
 EXPECTED = DEVIATION / 3
@@ -44,15 +49,23 @@ class Line:
         return cls(np.array([slope]), float(targets.mean() - slope * column.mean()))
 
     @classmethod
-    def ridge(cls, columns: Array, targets: Array) -> Line:
-        """Return a ridge regression averaged over :data:`PENALTIES`, weighted by marginal likelihood (MacKay 1992)."""
+    def standardised_ridge(cls, columns: Array, targets: Array) -> Line:
+        """Return a ridge regression with :data:`PENALTY` on features standardised over the trained networks."""
+        center, deviation = columns.mean(0), _usable(columns.std(0))
+        line = cls.ridge((columns - center) / deviation, targets, np.array([PENALTY]))
+        weights = line.weights / deviation
+        return cls(weights, line.offset - float(center @ weights))
+
+    @classmethod
+    def ridge(cls, columns: Array, targets: Array, penalties: Array = PENALTIES) -> Line:
+        """Return a ridge regression averaged over penalties, weighted by marginal likelihood (MacKay 1992)."""
         center, mean = columns.mean(0), float(targets.mean())
         left, singular, right = np.linalg.svd(columns - center, full_matrices=False)
         centered = targets - mean
         inner, squares = left.T @ centered, singular**2
         residual = max(float(centered @ centered - inner @ inner), 0.0)
         evidence, solutions = [], []
-        for penalty in PENALTIES:
+        for penalty in penalties:
             misfit = float((inner**2 * penalty / (squares + penalty)).sum()) + residual
             evidence.append(
                 -0.5 * np.log1p(squares / penalty).sum() - 0.5 * (len(centered) - 1) * np.log(max(misfit, 1e-300))
@@ -63,31 +76,9 @@ class Line:
         return cls(weights, mean - float(center @ weights))
 
 
-@dataclass(frozen=True)
-class Inherited:
-    """Standardisation of the metrics of S supernets and of their mean."""
-
-    middle: Array
-    """Means ``(S,)``"""
-    deviation: Array
-    """Standard deviations ``(S,)``"""
-    mean_deviation: float
-    """Standard deviation of the mean over supernets"""
-
-    @classmethod
-    def scaled(cls, inherited: Array) -> Inherited:
-        """Fit to supernet metrics ``(n, S)``, larger is better."""
-        deviation = _usable(inherited.std(0))
-        middle = inherited.mean(0)
-        mean = ((inherited - middle) / deviation).mean(1)
-        return cls(middle, deviation, float(_usable(np.array([mean.std()]))[0]))
-
-    def columns(self, inherited: Array) -> tuple[Array, Array]:
-        """Return the standardised mean over supernets ``(B, 1)`` and, for several, each one's metric ``(B, S)``."""
-        standard = (inherited - self.middle) / self.deviation
-        mean = standard.mean(1, keepdims=True)
-        count = standard.shape[1]
-        return mean / self.mean_deviation, (standard / np.sqrt(count))[:, : count if count > 1 else 0]
+def take(inputs: Inputs, indices: Any) -> Inputs:
+    inherited, sizes, sums = inputs
+    return inherited[indices], sizes[indices], sums[indices]
 
 
 def _usable(deviation: Array) -> Array:
@@ -98,33 +89,42 @@ def _usable(deviation: Array) -> Array:
 class Components:
     """The linear models of :data:`COMPONENTS`, fitted to the same networks."""
 
-    inherited: Inherited
-    lines: tuple[Line, Line, Line]
+    middle: Array
+    """Means ``(S,)`` of supernets' metrics"""
+    deviation: Array
+    """Standard deviations ``(S,)``"""
+    lines: tuple[Line, ...]
     """Linear functions in the order of :data:`COMPONENTS`"""
 
     @classmethod
-    def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Components:
-        """Fit supernet metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger is better."""
-        scale = Inherited.scaled(inherited)
-        mean, single = scale.columns(inherited)
-        features = np.hstack([FREE * mean, single, sizes])
-        return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(features, targets)))
+    def fit(cls, inputs: Inputs, targets: Array) -> Components:
+        """Fit inputs of n networks to targets ``(n,)``; larger is better."""
+        components = cls(inputs[0].mean(0), _usable(inputs[0].std(0)), ())
+        fits = (Line.rising, Line.ridge, Line.standardised_ridge)
+        lines = [fit(columns, targets) for fit, columns in zip(fits, components._features(inputs), strict=True)]
+        return replace(components, lines=tuple(lines))
 
-    def predict(self, inherited: Array, sizes: Array) -> Array:
+    def predict(self, inputs: Inputs) -> Array:
         """Return the estimates ``(3, B)`` in the order of :data:`COMPONENTS`."""
-        mean, single = self.inherited.columns(inherited)
-        columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
-        return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
+        return np.stack([line.of(columns) for line, columns in zip(self.lines, self._features(inputs), strict=True)])
+
+    def mean(self, inherited: Array) -> Array:
+        """Return the mean ``(B, 1)`` of the standardised metrics of supernets ``(B, S)``."""
+        return np.asarray(((inherited - self.middle) / self.deviation).mean(1, keepdims=True))
+
+    def _features(self, inputs: Inputs) -> tuple[Array, ...]:
+        inherited, sizes, sums = inputs
+        return self.mean(inherited), sizes, np.hstack([sums, inherited])
 
     @staticmethod
-    def leave_one_out(inherited: Array, sizes: Array, targets: Array) -> Array:
+    def leave_one_out(inputs: Inputs, targets: Array) -> Array:
         """Return leave-one-out estimates ``(3, n)`` in the order of :data:`COMPONENTS`."""
         indices = np.arange(len(targets))
         estimates = np.empty((len(COMPONENTS), len(targets)))
         for index in indices:
             others = indices != index
-            components = Components.fit(inherited[others], sizes[others], targets[others])
-            estimates[:, index] = components.predict(inherited[[index]], sizes[[index]])[:, 0]
+            components = Components.fit(take(inputs, others), targets[others])
+            estimates[:, index] = components.predict(take(inputs, [index]))[:, 0]
         return estimates
 
 
@@ -138,10 +138,10 @@ class Learned:
     """Standardisation of the targets; larger is better"""
 
     @classmethod
-    def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
+    def of(cls, inputs: Inputs, targets: Array) -> Learned:
         """Fit to trained networks, see :meth:`Components.fit`."""
         scale = TargetScale.fit("mean", targets)
-        held_out = scale.transform(Components.leave_one_out(inherited, sizes, targets))
+        held_out = scale.transform(Components.leave_one_out(inputs, targets))
         learned = scale.transform(targets)
         squares = ((held_out - learned) ** 2).sum(1)
         inverse = 1 / np.maximum(squares + MIN_NETWORKS * squares.mean() / len(targets), 1e-12)
@@ -149,8 +149,8 @@ class Learned:
         errors = learned - mixture.shares @ held_out
         square = (errors @ errors + MIN_NETWORKS * EXPECTED**2) / (len(targets) + MIN_NETWORKS)
         mixture = replace(mixture, noise=float(np.sqrt(square)), disagreement=1.0, factor=1.0)
-        return cls(Components.fit(inherited, sizes, targets), mixture, scale)
+        return cls(Components.fit(inputs, targets), mixture, scale)
 
-    def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
+    def estimate(self, inputs: Inputs) -> tuple[Array, Array]:
         """Return estimates ``(B,)`` and standard deviations ``(B,)``."""
-        return self.mixture.combine(self.scale.transform(self.components.predict(inherited, sizes)), self.scale)
+        return self.mixture.combine(self.scale.transform(self.components.predict(inputs)), self.scale)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.search.calibration.components import COMPONENTS, MIN_NETWORKS, Learned
+from nas_core.search.calibration.components import COMPONENTS, MIN_NETWORKS, Inputs, Learned, take
 from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
 from nas_core.space import Architecture, SearchSpace
@@ -121,7 +121,7 @@ class Calibration:
                 f"all {len(networks)} networks have {self.metric} {targets[0]:g}; give networks with different results"
             )
         self.trained, self.inherited = dict(zip(networks, targets.tolist(), strict=True)), columns
-        self.learned = Learned.of(self._oriented(columns), self.sizes_of(networks), self._sign * targets)
+        self.learned = Learned.of(self._inputs(networks, columns), self._sign * targets)
         return self
 
     @staticmethod
@@ -151,14 +151,12 @@ class Calibration:
         Raises:
             ConfigError: the calibration is not fitted.
         """
-        columns = self._oriented(_columns(inherited))
-        mean, std = self._fitted().estimate(columns, self.sizes_of(architectures))
+        mean, std = self._fitted().estimate(self._inputs(architectures, _columns(inherited)))
         return self._sign * mean, std
 
     def predict_components(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return linear model (``inherited``, ``sizes``, ``both``) -> estimates ``(B,)``."""
-        columns = self._oriented(_columns(inherited))
-        rows = self._fitted().components.predict(columns, self.sizes_of(architectures))
+        """Return linear model -> estimates ``(B,)``."""
+        rows = self._fitted().components.predict(self._inputs(architectures, _columns(inherited)))
         return dict(zip(COMPONENTS, self._sign * rows, strict=True))
 
     def _fitted(self) -> Learned:
@@ -178,30 +176,27 @@ class Calibration:
                 f"the calibration was fitted to {count} networks; its errors need at least {MIN_NETWORKS + 1}:"
                 " train more networks"
             )
-        columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
+        inputs = self._inputs(list(self.trained), self.inherited)
         targets = self._sign * np.array(list(self.trained.values()))
         mean, std = np.empty(count), np.empty(count)
         for index in range(count):
             others = np.arange(count) != index
-            learned = Learned.of(columns[others], sizes[others], targets[others])
-            mean[index], std[index] = (values[0] for values in learned.estimate(columns[[index]], sizes[[index]]))
+            learned = Learned.of(take(inputs, others), targets[others])
+            mean[index], std[index] = (values[0] for values in learned.estimate(take(inputs, [index])))
         errors = np.abs(mean - targets)
-        inherited = self.learned.components.inherited.columns(columns)[0][:, 0]
+        inherited = self.learned.components.mean(inputs[0])[:, 0]
         return Quality(
             float(kendall_tau(mean, targets)), float(errors.mean()), float(kendall_tau(inherited, targets)),
             float((errors <= std).mean()), float((errors <= 2 * std).mean()),
         )  # fmt: skip
 
-    def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
-        """Return features ``(B, C + 1)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
-        return _sizes(self.space).columns(architectures)
-
     @property
     def _sign(self) -> float:
         return 1.0 if self.larger else -1.0
 
-    def _oriented(self, inherited: Array) -> Array:
-        return inherited if self.inherited_larger else -inherited
+    def _inputs(self, architectures: Sequence[Architecture], inherited: Array) -> Inputs:
+        sizes = _sizes(self.space)
+        return (inherited if self.inherited_larger else -inherited), *sizes.columns(architectures)
 
 
 @lru_cache(maxsize=8)

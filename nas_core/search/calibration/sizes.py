@@ -29,15 +29,18 @@ class Sizes:
 
     space: SearchSpace
 
-    def columns(self, architectures: Sequence[Architecture]) -> Array:
-        """Return features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C.
+    def columns(self, architectures: Sequence[Architecture]) -> tuple[Array, Array]:
+        """Return features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C, and
+        sums of genes ``(B, G)``.
 
-        The last one is the mean of all sizes, with mean square 1.
+        The last of the features is the mean of all sizes, with mean square 1.
         """
         middle, deviation, common = self._scale
-        standard, sizes = self._standard(self._raw(architectures), middle, deviation)
+        raw = self._raw(architectures)
+        standard, sizes = self._standard(raw, middle, deviation)
         mean_size = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
-        return np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), mean_size])
+        features = np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), mean_size])
+        return features, raw[:, : self._sized // 2 - len(self._costs)]
 
     @cached_property
     def _costs(self) -> list[Callable[[Architecture], float]]:
