@@ -22,8 +22,6 @@ class Adapter:
     """``typer.Typer`` of the command ``nas-ext NAME``, for the name of the adapter"""
     network_kinds: ClassVar[Mapping[str, str]] = {}
     """:class:`nas_core.models.kind.ModelKind` objects by name"""
-    quickstarts: ClassVar[Mapping[str, str]] = {}
-    """:class:`nas_core.quickstart.Quickstart` objects by name"""
     network_families: ClassVar[str] = ""
     """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`: sources of networks to measure"""
     space_format: ClassVar[str] = ""
@@ -46,13 +44,11 @@ def adapter_parts(attribute: str) -> dict[str, str]:
 class _Fairseq(Adapter):
     name = "fairseq"
     host = "fairseq_ext.host:HOST"
-    quickstarts: ClassVar[Mapping[str, str]] = {"translation": "fairseq_ext.quickstart:TRANSLATION"}
 
 
 class _Timm(Adapter):
     name = "timm"
     host = "timm_ext.host:HOST"
-    quickstarts: ClassVar[Mapping[str, str]] = {"images": "timm_ext.quickstart:IMAGES"}
     network_families = "timm_ext.families:FAMILIES"
 
 
@@ -60,7 +56,6 @@ class _HuggingFace(Adapter):
     name = "huggingface"
     host = "hf_ext.host:HOST"
     network_kinds: ClassVar[Mapping[str, str]] = {"llama": "hf_ext.kind:LLAMA", "marian": "hf_ext.marian:MARIAN"}
-    quickstarts: ClassVar[Mapping[str, str]] = {"encoder": "hf_ext.quickstart:ENCODER"}
 
 
 class _NNI(Adapter):

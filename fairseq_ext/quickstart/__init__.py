@@ -10,23 +10,16 @@ from nas_core.quickstart import Quickstart
 SIZES = {"test": 100, "valid": 200, "train": 4000}
 
 
-class TranslationQuickstart(Quickstart):
-    """Quickstart project that searches an English-German translation network with fairseq."""
-
-    name = "translation"
-    purpose = "search a fast translation network, from a parallel corpus to translated sentences"
-    templates = "fairseq_ext/quickstart/templates"
-    script = "run.sh"
-    modules = ("fairseq", "sacrebleu")
-    extra = "fairseq"
-    minutes = 3.0
-
-    def data(self) -> Mapping[str, str | bytes]:
-        written = {}
-        for split, pairs in corpus(SIZES, words=0.5, clauses=1).items():
-            for side, language in enumerate(("en", "de")):
-                written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
-        return written
+def data() -> Mapping[str, str | bytes]:
+    """Return a synthetic English-German corpus."""
+    written = {}
+    for split, pairs in corpus(SIZES, words=0.5, clauses=1).items():
+        for side, language in enumerate(("en", "de")):
+            written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
+    return written
 
 
-TRANSLATION = TranslationQuickstart()
+TRANSLATION = Quickstart(
+    "translation", "search a fast translation network, from a parallel corpus to translated sentences",
+    "fairseq_ext/quickstart/templates", data, modules=("fairseq", "sacrebleu"), extra="fairseq", minutes=3.0,
+)  # fmt: skip

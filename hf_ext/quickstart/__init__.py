@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from importlib.resources import files
 
 from nas_core.quickstart import Quickstart
 
@@ -26,27 +25,16 @@ def sentence(stream: random.Random) -> str:
     return f"the {adjectives[0]}{subject} {verb} the {adjectives[1]}{thing} in the {place}"
 
 
-class EncoderQuickstart(Quickstart):
-    """A small BERT: training, conversion, distillation, latency, search and extraction."""
-
-    name = "encoder"
-    purpose = "make a trained encoder of Hugging Face faster, from a folder to a smaller folder"
-    templates = "hf_ext/quickstart/templates"
-    script = "run.sh"
-    modules = ("transformers", "accelerate")
-    extra = "hf"
-    minutes = 3.0
-
-    def pages(self) -> Mapping[str, str]:
-        training = files("hf_ext").joinpath("quickstart", "templates", "train.py").read_text(encoding="utf-8")
-        return {**super().pages(), "train.py": training}
-
-    def data(self) -> Mapping[str, str | bytes]:
-        stream = random.Random(0)
-        texts = {split: [sentence(stream) for _ in range(count)] for split, count in TEXTS.items()}
-        words = sorted({word for lines in texts.values() for line in lines for word in line.split()})
-        contents = {f"texts/{split}.txt": "\n".join(lines) + "\n" for split, lines in texts.items()}
-        return {**contents, "vocab.txt": "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n"}
+def data() -> Mapping[str, str | bytes]:
+    """Return texts about four topics, and their vocabulary."""
+    stream = random.Random(0)
+    texts = {split: [sentence(stream) for _ in range(count)] for split, count in TEXTS.items()}
+    words = sorted({word for lines in texts.values() for line in lines for word in line.split()})
+    contents = {f"texts/{split}.txt": "\n".join(lines) + "\n" for split, lines in texts.items()}
+    return {**contents, "vocab.txt": "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n"}
 
 
-ENCODER = EncoderQuickstart()
+ENCODER = Quickstart(
+    "encoder", "make a trained encoder of Hugging Face faster, from a folder to a smaller folder",
+    "hf_ext/quickstart/templates", data, modules=("transformers", "accelerate"), extra="hf", minutes=3.0,
+)  # fmt: skip

@@ -248,8 +248,7 @@ def check_plug_in(group: str, name: str, target: str) -> None:
     check_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
     if isinstance(member, Adapter):
-        targets = [member.host, member.commands, member.network_families, member.space_format]
-        for part in filter(None, [*targets, *member.quickstarts.values()]):
+        for part in filter(None, [member.host, member.commands, member.network_families, member.space_format]):
             import_object(f"part of {name!r}", part)
 
 

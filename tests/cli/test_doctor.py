@@ -125,7 +125,7 @@ def test_every_defect_of_a_plug_in_is_one_line(
     (modules / "its_import_raises.py").write_text("raise ValueError('mutable\\nsecond')", encoding="utf-8")
     monkeypatch.syspath_prepend(modules)
     errors = {
-        ("hosts", "sums", "examples.plugins.quickstart:ADAPTER"): ": usable",
+        ("hosts", "mixers", "examples.plugins.network_family:ADAPTER"): ": usable",
         (
             "strategies",
             "raises",

@@ -14,7 +14,6 @@ SHOWN = {
     "latency-family": ["latency_by_genes", "latency_by_graph", "network_family"],
     "network-kind": ["network_kind"],
     "predictor": ["accuracy_model", "graph_reader"],
-    "quickstart": ["quickstart"],
     "space": ["gene"],
     "strategy": ["strategy"],
 }

@@ -18,7 +18,7 @@ class TestPredictor(QuickstartContract):
     makes = ("predicted.html", "ranking.csv", "model.safetensors")
 
     def test_its_cells_are_some_hundred_distinct_ones_with_shares_as_targets(self) -> None:
-        lines = bytes(self.quickstart.data()["cells.jsonl"]).decode().splitlines()
+        lines = bytes(self.quickstart.contents()["cells.jsonl"]).decode().splitlines()
         cells = [json.loads(line) for line in lines]
         assert len({cell["architecture"] for cell in cells}) == len(cells) >= 90
         assert all(0 <= cell["target"] <= 1 and cell["parameters"] > 0 for cell in cells)

@@ -9,7 +9,7 @@ from tools.quickstart_cells import RESULT, network
 
 
 def test_it_goes_on_with_the_file_that_the_quickstart_brings_along() -> None:
-    assert RESULT.read_bytes() == QUICKSTARTS.get("predictor").data()["cells.jsonl"]
+    assert RESULT.read_bytes() == QUICKSTARTS.get("predictor").contents()["cells.jsonl"]
 
 
 def test_its_networks_are_those_of_the_file() -> None:

@@ -39,25 +39,18 @@ def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDAr
     return waves[name] if name in waves else np.sign(np.sin(x) * np.sin(y))
 
 
-class ImagesQuickstart(Quickstart):
-    """Quickstart project that searches a classifier of six textures."""
-
-    name = "images"
-    purpose = "search a small image network, from an image folder to a timm model"
-    templates = "timm_ext/quickstart/templates"
-    modules = ("timm", "torchvision")
-    script = "run.sh"
-    extra = "timm"
-    minutes = 2.0
-
-    def data(self) -> Mapping[str, str | bytes]:
-        rng = np.random.default_rng(0)
-        return {
-            f"images/{split}/{name}/{number:03d}.png": texture_png(name, rng)
-            for split, count in IMAGES_PER_CLASS.items()
-            for name in TEXTURES
-            for number in range(count)
-        }
+def data() -> Mapping[str, str | bytes]:
+    """Return PNG files of six textures."""
+    rng = np.random.default_rng(0)
+    return {
+        f"images/{split}/{name}/{number:03d}.png": texture_png(name, rng)
+        for split, count in IMAGES_PER_CLASS.items()
+        for name in TEXTURES
+        for number in range(count)
+    }
 
 
-IMAGES = ImagesQuickstart()
+IMAGES = Quickstart(
+    "images", "search a small image network, from an image folder to a timm model", "timm_ext/quickstart/templates",
+    data, modules=("timm", "torchvision"), extra="timm", minutes=2.0,
+)  # fmt: skip
