@@ -201,10 +201,26 @@ class Compression:
             self.log(f"loss {loss:.3f} before training: {candidate.name}")
         return [candidate for _, candidate in losses]
 
-    def train(self, candidate: Candidate, model: Any) -> None:
-        """Train the static network of a candidate."""
+    def train(self, candidate: Candidate, model: Any) -> int:
+        """Train the static network of a candidate, and restore its weights if its loss rose.
+
+        Returns:
+            Number of updates; 0 for restored weights.
+        """
+        before = evaluate(self.trained, model, self.selection)["loss"]
+        weights = {name: value.clone() for name, value in model.state_dict().items()}
         with own_streams(self.config.seed, self.config.device):
             distill(self.trained, candidate, model, self.teacher, self.config)
+        after = evaluate(self.trained, model, self.selection)["loss"]
+        if after <= before:
+            return self.config.updates
+        model.load_state_dict(weights)
+        lr = lr_of(self.trained, self.config)
+        self.log(
+            f"training raised the loss from {before:.3f} to {after:.3f}, so the weights before it are kept; give an"
+            f" --lr below {lr:.2g}, or more --updates"
+        )
+        return 0
 
     def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:
         share = 1.0 if model is self.trained.original else self.share(model, 40)
@@ -252,12 +268,7 @@ def compress(
     for candidate in (best,) if drop is best else (drop, best):
         model = compression.build(candidate)
         rows.append(compression.row(candidate.name, model))
-    compression.train(best, model)
-    rows.append(compression.row(best.name, model, compression.config.updates))
-    before, after = (row.metrics["loss"] for row in rows[-2:])
-    if after > before:
-        lr = lr_of(trained, compression.config)
-        log(f"loss {before:.3f} before training, {after:.3f} after; give an --lr below {lr:.2g}, or more --updates")
+    rows.append(compression.row(best.name, model, compression.train(best, model)))
     if rows[-1].share > share:
         log(
             f"{best.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"

@@ -43,6 +43,17 @@ def test_a_model_becomes_faster(
     assert sum(p.numel() for p in model.parameters()) < sum(p.numel() for p in vit().parameters())
 
 
+def test_weights_before_a_harmful_training_are_kept(
+    checkpoint: Path, npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compress(checkpoint, npz, tmp_path / "small.pt", "--lr", "0.3", "--updates", "8") == 0
+    output = capsys.readouterr().out
+    assert "training raised the loss" in output and "give an --lr below 0.3" in output
+    rows = [re.split(r"\s{2,}", line) for line in output.splitlines()]
+    before, after = [row for row in rows if len(row) > 5 and row[-1] == "0"][-2:]
+    assert [*before[:1], *before[4:]] == [*after[:1], *after[4:]], "all but the latency"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
