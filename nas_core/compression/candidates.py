@@ -19,7 +19,7 @@ SPACED = "evenly spaced layers"
 _DEPTHS = 8
 """Largest number of depths for which widths are reduced, because each is measured."""
 _STEPS = 16
-"""Widths are multiples of 1 / 16 of the trained width, at least 4 / 16."""
+"""Widths are multiples of 1 / 16 of the trained width, at least 2 / 16."""
 
 Kept = Mapping[str, Sequence[int]]
 
@@ -119,7 +119,7 @@ class Fitting:
 
     def widest(self, layers: Kept, profile: tuple[str, ...]) -> Architecture | None:
         """Return the widest :func:`pruned` architecture within the latency limit; None if there is none."""
-        low, high = _STEPS // 4 - 1, _STEPS + 1
+        low, high = _STEPS // 8 - 1, _STEPS + 1
         best = None
         while high - low > 1:
             steps = (low + high) // 2

@@ -30,6 +30,8 @@ _LOGGED = 3
 """Number of the best candidates in the log."""
 _LIMIT_SHARE = 0.97
 """Fraction of the limit that candidates may use, because measurements vary by some percent."""
+_NEAR, _REPEATS = 0.1, 40
+"""Relative distance from the limit within which latencies are measured again, and number of repetitions for that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +137,9 @@ class Compression:
         self._reference = trained.workload(trained.original, config.latency_batch)
         self.latency_ms = float(np.median(time_passes_ms(self._reference, self.timing)))
         self._self_share = 1.0
-        self._self_share = self.share(trained.original, 40)  # below 1 on a busy machine
+        self._self_share = self.share(trained.original, _REPEATS)  # below 1 on a busy machine
         self._shares: dict[Architecture, float] = {}
+        self._precise: set[Architecture] = set()
 
     def share(self, model: nn.Module, repeats: int = 10) -> float:
         """Return the latency of a model as a fraction of the original model's, both measured alternately."""
@@ -149,14 +152,17 @@ class Compression:
 
     def fitting(self, limit: float) -> Fitting:
         """Return the reduction to a limit, given as a fraction of the trained network's latency."""
-        trained = self.trained
+        trained, limit = self.trained, _LIMIT_SHARE * limit
 
         def measured(architecture: Architecture) -> float:
             if architecture not in self._shares:
                 self._shares[architecture] = self.share(trained.static(architecture))
+            if abs(self._shares[architecture] / limit - 1) < _NEAR and architecture not in self._precise:
+                self._precise.add(architecture)
+                self._shares[architecture] = self.share(trained.static(architecture), _REPEATS)
             return self._shares[architecture]
 
-        return Fitting(trained.space, measured, _LIMIT_SHARE * limit, trained.multiples)
+        return Fitting(trained.space, measured, limit, trained.multiples)
 
     def build(self, candidate: Candidate, repaired: bool = True) -> Any:
         """Return the static network of a candidate, repaired if the settings say so."""
@@ -223,7 +229,7 @@ class Compression:
         return 0
 
     def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:
-        share = 1.0 if model is self.trained.original else self.share(model, 40)
+        share = 1.0 if model is self.trained.original else self.share(model, _REPEATS)
         metrics = evaluate(self.trained, model, self.reported)
         return Row(name, metrics, share, share * self.latency_ms, updates)
 
