@@ -46,7 +46,7 @@ class Quickstart:
     def contents(self) -> dict[str, str | bytes]:
         """Return relative path -> content of all files."""
         package, *folders = self.templates.split("/")
-        templates = files(package).joinpath(*folders).iterdir()
+        templates = sorted(files(package).joinpath(*folders).iterdir(), key=lambda file: file.name)
         return {**{file.name: file.read_bytes() for file in templates if file.is_file()}, **self.data()}
 
     def write(self, folder: str | Path, force: bool = False) -> list[Path]:
