@@ -218,13 +218,13 @@ class Compression:
         with own_streams(self.config.seed, self.config.device):
             distill(self.trained, candidate, model, self.teacher, self.config)
         after = evaluate(self.trained, model, self.selection)["loss"]
-        if after <= before:
+        if after <= before or math.isnan(before):
             return self.config.updates
         model.load_state_dict(weights)
         lr = lr_of(self.trained, self.config)
         self.log(
-            f"training raised the loss from {before:.3f} to {after:.3f}, so the weights before it are kept; give an"
-            f" --lr below {lr:.2g}, or more --updates"
+            f"training raised the loss from {before:.3f} to {after:.3f}, so the weights before training are kept;"
+            f" give an --lr below {lr:.2g}, or more --updates"
         )
         return 0
 

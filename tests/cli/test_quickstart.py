@@ -40,7 +40,7 @@ def test_all_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str], 
 def test_what_does_not_import_is_listed_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(QUICKSTARTS._own, "broken", "nowhere.at.all:THING")  # private: an adapter's
+    monkeypatch.setitem(QUICKSTARTS._own, "broken", "nowhere.at.all:THING")  # private: a built-in target
     assert main(["quickstart"]) == 0
     assert "  broken       not usable here: quickstart 'broken' (nowhere.at.all:THING)" in capsys.readouterr().out
 

@@ -20,7 +20,7 @@ PENALTIES = np.logspace(-1.5, 1, 11)
 PENALTY = 3.0
 """Ridge penalty of ``both``, for features standardised over the trained networks"""
 Inputs = tuple[Array, Array, Array]
-"""Supernets' metrics ``(n, S)``, standardised sizes and sums of genes, see
+"""Supernets' metrics ``(n, S)``, standardised sizes ``(n, C + 1)`` and sums of genes ``(n, G)``, see
 :class:`~nas_core.search.calibration.sizes.Sizes`"""
 MIN_NETWORKS = 3
 """Smallest number of trained networks for a fit."""
@@ -100,9 +100,9 @@ class Components:
     def fit(cls, inputs: Inputs, targets: Array) -> Components:
         """Fit inputs of n networks to targets ``(n,)``; larger is better."""
         components = cls(inputs[0].mean(0), _usable(inputs[0].std(0)), ())
-        fits = (Line.rising, Line.ridge, Line.standardised_ridge)
-        lines = [fit(columns, targets) for fit, columns in zip(fits, components._features(inputs), strict=True)]
-        return replace(components, lines=tuple(lines))
+        mean, sizes, both = components._features(inputs)
+        lines = (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.standardised_ridge(both, targets))
+        return replace(components, lines=lines)
 
     def predict(self, inputs: Inputs) -> Array:
         """Return the estimates ``(3, B)`` in the order of :data:`COMPONENTS`."""
