@@ -97,6 +97,7 @@ class Row:
     """Latency as a fraction of the trained network's."""
     latency_ms: float
     updates: int
+    """0: before training, or with the weights before it because training raised the loss."""
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,15 @@ class Compression:
         trained, limit = self.trained, _LIMIT_SHARE * limit
 
         def measured(architecture: Architecture) -> float:
-            if architecture not in self._shares:
-                self._shares[architecture] = self.share(trained.static(architecture))
-            if abs(self._shares[architecture] / limit - 1) < _NEAR and architecture not in self._precise:
-                self._precise.add(architecture)
-                self._shares[architecture] = self.share(trained.static(architecture), _REPEATS)
-            return self._shares[architecture]
+            share = self._shares.get(architecture)
+            if share is None or (abs(share / limit - 1) < _NEAR and architecture not in self._precise):
+                model = trained.static(architecture)
+                share = self.share(model) if share is None else share
+                if abs(share / limit - 1) < _NEAR:
+                    self._precise.add(architecture)
+                    share = self.share(model, _REPEATS)
+                self._shares[architecture] = share
+            return share
 
         return Fitting(trained.space, measured, limit, trained.multiples)
 
@@ -208,7 +212,7 @@ class Compression:
         return [candidate for _, candidate in losses]
 
     def train(self, candidate: Candidate, model: Any) -> int:
-        """Train the static network of a candidate, and restore its weights if its loss rose.
+        """Train the static network of a candidate, and restore its weights if the loss on ``selection`` rose.
 
         Returns:
             Number of updates; 0 for restored weights.

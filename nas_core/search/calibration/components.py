@@ -16,9 +16,9 @@ COMPONENTS = ("inherited", "sizes", "both")
 """Line through the mean of supernets' metrics, ridge regression on sizes, ridge regression on sums of genes and on
 metrics."""
 PENALTIES = np.logspace(-1.5, 1, 11)
-"""Ridge penalties, relative to the mean square of a network's features (about 1)."""
+"""Ridge penalties of ``sizes``, relative to the mean square of a network's features (about 1)."""
 PENALTY = 3.0
-"""Ridge penalty of ``both``, for features standardised over the trained networks"""
+"""Ridge penalty of ``both``, for features standardised over the trained networks."""
 Inputs = tuple[Array, Array, Array]
 """Supernets' metrics ``(n, S)``, standardised sizes ``(n, C + 1)`` and sums of genes ``(n, G)``, see
 :class:`~nas_core.search.calibration.sizes.Sizes`"""
@@ -77,6 +77,7 @@ class Line:
 
 
 def take(inputs: Inputs, indices: Any) -> Inputs:
+    """Return the inputs of some networks."""
     inherited, sizes, sums = inputs
     return inherited[indices], sizes[indices], sums[indices]
 

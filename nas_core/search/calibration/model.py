@@ -61,9 +61,9 @@ class Calibration:
     """Estimate of a network's quality after training from scratch, from its metric with supernet weights and its size.
 
     It is a weighted mean of a line through the supernet's metric (``inherited``), ridge regression on ``sizes``, and
-    ridge regression on ``both``. Weights are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk
-    towards equal weights. These errors, shrunk towards a third of the standard deviation of ``standalone``, and the
-    disagreement of the three models determine the standard deviation.
+    ridge regression on sums of genes and the metrics (``both``). Weights are inverse to squared leave-one-out errors
+    (Bates and Granger 1969), shrunk towards equal weights. These errors, shrunk towards a third of the standard
+    deviation of ``standalone``, and the disagreement of the three models determine the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)

@@ -30,17 +30,20 @@ class Sizes:
     space: SearchSpace
 
     def columns(self, architectures: Sequence[Architecture]) -> tuple[Array, Array]:
-        """Return features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C, and
-        sums of genes ``(B, G)``.
+        """Return features and sums of genes.
 
-        The last of the features is the mean of all sizes, with mean square 1.
+        Returns:
+            Features ``(B, C + 1)``, standardised over random architectures to mean 0 and mean square 1 / C; the last is
+            the mean of all sizes, with mean square 1.
+            Sums of numeric genes over layers ``(B, G)``; the features in a space without numeric genes.
         """
         middle, deviation, common = self._scale
         raw = self._raw(architectures)
         standard, sizes = self._standard(raw, middle, deviation)
         mean_size = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
         features = np.column_stack([standard / np.sqrt(max(standard.shape[1], 1)), mean_size])
-        return features, raw[:, : self._sized // 2 - len(self._costs)]
+        summed = self._sized // 2 - len(self._costs)
+        return features, raw[:, :summed] if summed else features
 
     @cached_property
     def _costs(self) -> list[Callable[[Architecture], float]]:

@@ -129,3 +129,12 @@ def test_the_objective_is_smaller_for_better_networks() -> None:
     metrics = calibrated_metrics(up, architectures[0], [{"loss": 3.0}])
     assert objective_of(up) == "-calibrated_test_bleu" and metrics[objective_of(up)] == -metrics["calibrated_test_bleu"]
     assert calibrated_metrics(up, architectures[0], [{"loss": float("nan")}]) == {}
+
+
+def test_sizes_without_numeric_genes_are_features_of_the_ridge_on_both() -> None:
+    space = SearchSpace("operations", [Choice.make("first", ["a", "b", "c"]), Choice.make("second", ["a", "b"])])
+    architectures = list(dict.fromkeys(space.architectures(space.sample_rows(np.random.default_rng(0), 40))))
+    named = np.array([{"a": 0.0, "b": 1.0, "c": 2.0}[str(network["first"])] for network in architectures])
+    metrics = np.random.default_rng(1).standard_normal(len(architectures))
+    fitted = Calibration(space, "test_bleu").fit(architectures, metrics, named)
+    assert kendall_tau(fitted.predict_components(architectures, metrics)["both"], named) > 0.6
