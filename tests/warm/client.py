@@ -9,12 +9,14 @@ fork with, the program itself is started in place of this.
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
 
 PLACE = "NAS_EXT_WARM"
 """The variable with the server's socket."""
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def ask(program, arguments):
@@ -48,11 +50,13 @@ def main():
     request = {"arguments": proposals, "folder": os.getcwd(), "environment": dict(os.environ), "umask": umask}
     python = os.path.join(os.path.dirname(started), "python")
     text = json.dumps({**request, "group": os.getpgrp(), "python": python}).encode()
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until the program is known
     socket.send_fds(server, [b"%16d" % len(text)], [0, 1, 2])
     server.sendall(text)
     answers = server.makefile()
     begun = answers.readline().strip()
     if begun == "cold":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         os.execv(program, command)
     if not begun:
         sys.exit(f"{name}: the server of warm programs has ended")
@@ -62,9 +66,12 @@ def main():
         with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.kill(process, number)
 
-    for one in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    for one in PASSED_ON:
         signal.signal(one, pass_on)
     signal.signal(signal.SIGINT, signal.SIG_IGN if shared else pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    while not select.select([server], [], [], 0.1)[0]:
+        pass  # a signal that comes just before the wait is handled after it
     code = int(answers.readline() or 1)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

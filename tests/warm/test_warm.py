@@ -70,7 +70,8 @@ def test_signals_reach_it(environment: dict[str, str], tmp_path: Path, sent: int
     (tmp_path / "waits.py").write_text(
         "import os, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to end'))\n"
-        "print(os.getpid(), flush=True)\ntime.sleep(100)\n"
+        "print(os.getpid(), flush=True)\n"
+        "for _ in range(1000): time.sleep(0.1)\n"  # a signal just before a sleep is handled after it
     )
     program = [str(Path(environment["PATH"].split(os.pathsep)[0]) / "python"), str(tmp_path / "waits.py")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
