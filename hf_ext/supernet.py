@@ -34,9 +34,8 @@ class HuggingFaceSupernet(Supernet):
     ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), of the
     tokens of translations (``add_metric("bleu")`` adds ``bleu``), or of the classes of texts or images (with
     ``accuracy``).
-    Without one of these heads it is 1 minus ``spearman``, the agreement of
-    sentence embeddings (means over tokens) with the trained model's: Spearman's correlation of the cosine similarities
-    of all pairs of sentences.
+    Without one of these heads it is 1 minus ``spearman``, an :func:`hf_ext.texts.agreement` of sentence embeddings
+    (means over tokens) with the trained model's; the other is ``retrieval``.
 
     Args:
         data: folder with a text file for each subset, or with a folder of images by class.
@@ -45,7 +44,7 @@ class HuggingFaceSupernet(Supernet):
         evaluate: function of a subnet, as a model of ``transformers``, that returns metrics with ``loss`` among them.
     """
 
-    maximised = ("spearman", "accuracy", "bleu")
+    maximised = ("spearman", "retrieval", "accuracy", "bleu")
 
     def __init__(
         self,
@@ -131,8 +130,8 @@ class HuggingFaceSupernet(Supernet):
                 model = self.elastic.static_model(subnet).to(self.device)
                 metrics["bleu"] = bleu(model, open_tokenizer(self.folder), batches, references)
             return metrics
-        spearman = agreement(torch.cat(outputs), self.teacher_embeddings())
-        return {"loss": 1 - spearman, "spearman": spearman}
+        metrics = agreement(torch.cat(outputs), self.teacher_embeddings())
+        return {"loss": 1 - metrics["spearman"], **metrics}
 
     def _metrics(self, sums: Sequence[Tensor]) -> dict[str, float]:
         """Return the metrics of a head from loss, correct labels and labels of each batch."""

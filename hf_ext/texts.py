@@ -157,11 +157,20 @@ def similarities(embeddings: Tensor) -> Tensor:
     return unit @ unit.T
 
 
-def agreement(embeddings: Tensor, teacher: Tensor) -> float:
-    """Return Spearman's correlation of the pairwise cosine similarities of two models' sentence embeddings (N, C)."""
+def agreement(embeddings: Tensor, teacher: Tensor) -> dict[str, float]:
+    """Return the agreement of two models' sentence embeddings (N, C), 1 for equal ones.
+
+    - ``spearman``: Spearman's correlation of the cosine similarities of all pairs of sentences.
+    - ``retrieval``: share of sentences for which the same other sentence is the most similar one.
+    """
     rows, columns = torch.triu_indices(len(teacher), len(teacher), 1)
-    pairs = [similarities(x)[rows, columns].cpu().numpy() for x in (embeddings, teacher)]
-    return float(spearmanr(*pairs).statistic)
+    matrices = [similarities(x) for x in (embeddings, teacher)]
+    pairs = [matrix[rows, columns].cpu().numpy() for matrix in matrices]
+    first, second = (matrix.fill_diagonal_(-1).argmax(1) for matrix in matrices)
+    return {
+        "spearman": float(spearmanr(*pairs).statistic),
+        "retrieval": float((first == second).double().mean()),
+    }
 
 
 def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:

@@ -242,8 +242,12 @@ class TrainedModel:
             losses.append(feature_loss(*features, batch["attention_mask"]))
             for pooled, last in zip(embeddings, features, strict=True):
                 pooled.append(mean_pooled(last, batch["attention_mask"]))
-        percent = 100 * agreement(*(torch.cat(pooled) for pooled in embeddings))
-        return {"loss": float(torch.stack(losses).mean()), self.metric: percent}
+        metrics = agreement(*(torch.cat(pooled) for pooled in embeddings))
+        return {
+            "loss": float(torch.stack(losses).mean()),
+            self.metric: 100 * metrics["spearman"],
+            "retrieval": 100 * metrics["retrieval"],
+        }
 
     def token_masks(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         masks = {"": batch["attention_mask"], "encoder": batch["attention_mask"]}

@@ -182,6 +182,7 @@ class Comparison:
         self.open_trained_network, self.trained, self.config = open_trained_network, open_trained_network(), config
         self.compression = Compression(self.trained, config)
         self._candidates: dict[float, list[Candidate]] = {}
+        self.restored = False  # True if the last training raised the loss
 
     def methods(self, task: str) -> list[str]:
         if task in PACKAGES:
@@ -207,7 +208,7 @@ class Comparison:
             if share not in self._candidates:  # independent of the seed
                 self._candidates[share] = self.compression.candidates(share)
             candidate = self._candidates[share][0]
-            return self._train(self.compression.build(candidate), candidate), candidate
+            return self._train(self.compression.build(candidate)), candidate
         fitting, sides = self.compression.fitting(share), self.compression.sides
         if method == TAYLOR:
             return self._prune_taylor(share)
@@ -227,7 +228,7 @@ class Comparison:
         if method == SCRATCH:
             with own_streams(seed):
                 initialise(model)
-        return self._train(model, candidate), candidate
+        return self._train(model), candidate
 
     def _prune_taylor(self, share: float) -> tuple[Any, Candidate] | None:
         """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units."""
@@ -240,10 +241,10 @@ class Comparison:
             else:
                 low = ratio
         candidate = Candidate(TAYLOR, self.trained.space.largest(), {}, 0.0)
-        return None if best is None else (self._train(best, candidate), candidate)
+        return None if best is None else (self._train(best), candidate)
 
-    def _train(self, model: Any, candidate: Candidate) -> Any:
-        self.compression.train(candidate, model)
+    def _train(self, model: Any) -> Any:
+        self.restored = self.compression.train(model) == 0
         return model
 
 
@@ -323,7 +324,8 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
                 name = re.sub(r"\W+", "_", f"{task} {share} {method} {seed}")
                 metrics = test(name, model, candidate)
                 latency = round(comparison.compression.share(model, 60), 3)
-                store({**key, "latency": latency, "network": candidate.name, "cpu_s": seconds, **metrics})
+                more = {"restored": True} if comparison.restored else {}
+                store({**key, "latency": latency, "network": candidate.name, "cpu_s": seconds, **metrics, **more})
 
 
 def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -357,6 +359,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--calibration-batches", type=int, default=8, help="batches for importance, layer order and repair"
     )
+    parser.add_argument("--latency-batch", type=int, help="batch of latency measurements; default: 8 images or 1 text")
     parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
     parser.add_argument("--methods", nargs="*", default=[], help="default: all")
     parser.add_argument("--seeds", type=int, default=3)
@@ -369,7 +372,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     config = CompressConfig(
         updates=args.updates, batch_size=args.batch, calibration_batches=args.calibration_batches,
-        latency_batch=8 if args.task == "image" else 1,
+        latency_batch=args.latency_batch or (8 if args.task == "image" else 1),
     )  # fmt: skip
     job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, args.base_updates, config)
     measure(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))

@@ -37,10 +37,11 @@ def command(
     config = CompressConfig(**settings)
     trained = open_trained(checkpoint, data=data, calibration_batches=config.calibration_batches, device=config.device)
     result = compress(trained, out, share=share, latency_ms=latency_ms, config=config, log=typer.echo)
-    metric = trained.metric
+    metrics = [metric for metric in result.rows[0].metrics if metric != "loss"]
     columns = [
         Column("name", "network"), Column("latency_ms", "latency (ms)", ".3g"), Column("share", "relative", ".2f"),
-        Column("loss", "loss", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
+        Column("loss", "loss", ".3f"), *(Column(metric, f"{metric} (%)", ".2f") for metric in metrics),
+        Column("updates", "updates", "d"),
     ]  # fmt: skip
     typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in result.rows]).text())
     typer.echo(f"{out}: architecture {result.architecture.key}, {result.parameters / 1e6:.2f} M parameters")

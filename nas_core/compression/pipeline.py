@@ -97,7 +97,7 @@ class Row:
     """Latency as a fraction of the trained network's."""
     latency_ms: float
     updates: int
-    """0: before training, or with the weights before it because training raised the loss."""
+    """0: before training, or with the weights before it because training raised the loss or diverged."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ class Compression:
             self.log(f"loss {loss:.3f} before training: {candidate.name}")
         return [candidate for _, candidate in losses]
 
-    def train(self, candidate: Candidate, model: Any) -> int:
-        """Train the static network of a candidate, and restore its weights if the loss on ``selection`` rose.
+    def train(self, model: Any) -> int:
+        """Train a static network, and restore its weights if the loss on ``selection`` rose or training diverged.
 
         Returns:
             Number of updates; 0 for restored weights.
@@ -220,15 +220,16 @@ class Compression:
         before = evaluate(self.trained, model, self.selection)["loss"]
         weights = {name: value.clone() for name, value in model.state_dict().items()}
         with own_streams(self.config.seed, self.config.device):
-            distill(self.trained, candidate, model, self.teacher, self.config)
+            updates = distill(self.trained, model, self.teacher, self.config)
         after = evaluate(self.trained, model, self.selection)["loss"]
-        if after <= before or math.isnan(before):
-            return self.config.updates
+        diverged = updates < self.config.updates
+        if (after <= before and not diverged) or math.isnan(before):
+            return updates
         model.load_state_dict(weights)
-        lr = lr_of(self.trained, self.config)
+        cause = f"diverged at update {updates + 1}" if diverged else f"raised the loss from {before:.3f} to {after:.3f}"
         self.log(
-            f"training raised the loss from {before:.3f} to {after:.3f}, so the weights before training are kept;"
-            f" give an --lr below {lr:.2g}, or more --updates"
+            f"training {cause}, so the weights before training are kept; give an --lr below"
+            f" {lr_of(self.trained, self.config):.2g}, or more --updates"
         )
         return 0
 
@@ -278,7 +279,7 @@ def compress(
     for candidate in (best,) if drop is best else (drop, best):
         model = compression.build(candidate)
         rows.append(compression.row(candidate.name, model))
-    rows.append(compression.row(best.name, model, compression.train(best, model)))
+    rows.append(compression.row(best.name, model, compression.train(model)))
     if rows[-1].share > share:
         log(
             f"{best.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"

@@ -10,9 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.compression.candidates import Candidate
 from nas_core.compression.host import Compressible
-from nas_core.errors import ConfigError
 from nas_core.supernet.teacher.losses import distillation_loss
 
 _LR_CHANNELS = 0.2
@@ -45,15 +43,17 @@ def lr_of(trained: Compressible, config: Any) -> float:
     return float(config.lr or _LR_CHANNELS / max(channels, default=400))
 
 
-def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: Any, config: Any) -> None:
-    """Train a candidate for ``config.updates`` updates.
+def distill(trained: Compressible, model: Any, teacher: Any, config: Any) -> int:
+    """Train a static network for ``config.updates`` updates, or until a gradient is not finite.
 
     The learning rate rises during the first tenth, and decays to 0 (cosine).
 
     Args:
-        model: static network of the candidate.
         teacher: static network with the trained weights.
         config: :class:`~nas_core.compression.CompressConfig`.
+
+    Returns:
+        Number of updates.
     """
     highest = lr_of(trained, config)
     optimizer = torch.optim.AdamW(model.parameters(), highest, weight_decay=config.weight_decay)
@@ -69,10 +69,9 @@ def distill(trained: Compressible, candidate: Candidate, model: Any, teacher: An
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
         if not math.isfinite(float(norm)):
-            raise ConfigError(
-                f"training of {candidate.name} diverged at update {index + 1}; give an --lr below {highest:.2g}"
-            )
+            return index
         optimizer.step()
+    return int(config.updates)
 
 
 def _loss(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from nas_core.compression import pipeline
-from nas_core.compression.candidates import Candidate
 from nas_core.compression.pipeline import CompressConfig, Compression
 from tests.compression.test_candidates import SPACE
 
@@ -38,17 +37,28 @@ def test_latencies_near_the_limit_are_measured_again_and_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "kept"),
-    [(2.0, 1.0, True), (1.0, 1.0, True), (1.0, 2.0, False), (1.0, math.nan, False), (math.nan, 1.0, True)],
+    ("before", "after", "updates", "kept"),
+    [
+        (2.0, 1.0, 3, True),
+        (1.0, 1.0, 3, True),
+        (1.0, 2.0, 3, False),
+        (1.0, math.nan, 3, False),
+        (math.nan, 1.0, 3, True),
+        (2.0, 1.0, 1, False),  # diverged at the second update
+    ],
 )
-def test_weights_are_restored_if_training_raised_the_loss(
-    before: float, after: float, kept: bool, monkeypatch: pytest.MonkeyPatch
+def test_weights_are_restored_if_training_raised_the_loss_or_diverged(
+    before: float, after: float, updates: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     losses = iter([before, after])
     model = torch.nn.Linear(2, 1)
     initial = model.weight.detach().clone()
+
+    def distill(*_: Any) -> int:
+        torch.nn.init.constant_(model.weight, 9.0)
+        return updates
+
     monkeypatch.setattr(pipeline, "evaluate", lambda *_: {"loss": next(losses)})
-    monkeypatch.setattr(pipeline, "distill", lambda *_: torch.nn.init.constant_(model.weight, 9.0))
-    updates = compression().train(Candidate("all", SPACE.largest(), {}, 1.0), model)
-    assert updates == (3 if kept else 0)
+    monkeypatch.setattr(pipeline, "distill", distill)
+    assert compression().train(model) == (3 if kept else 0)
     assert torch.equal(model.weight, torch.full((1, 2), 9.0) if kept else initial)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from nas_core.compression import training
-from nas_core.compression.candidates import Candidate
 from nas_core.compression.pipeline import CompressConfig
 from tests.compression.test_candidates import SPACE
 
@@ -24,9 +23,16 @@ def test_the_learning_rate_rises_and_decays_to_zero(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(adam, "step", step)
     monkeypatch.setattr(training, "_loss", lambda *_: model(torch.ones(1, 1)).sum())
-    candidate = Candidate("all", SPACE.largest(), {}, 1.0)
-    training.distill(trained, candidate, model, model, CompressConfig(updates=100))
+    assert training.distill(trained, model, model, CompressConfig(updates=100)) == 100
     highest = training.lr_of(trained, CompressConfig())
     assert highest == pytest.approx(0.2 / 64)
     assert len(rates) == 100 and max(rates) > 0.9 * highest and rates[-1] < 0.01 * highest
     assert rates[0] < 0.1 * highest and rates.index(max(rates)) == 10
+
+
+def test_training_ends_at_a_gradient_that_is_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: Any = SimpleNamespace(space=SPACE, training_batches=lambda size, seed: repeat(None))
+    model, scales = torch.nn.Linear(1, 1), iter([1.0, float("inf")])
+    monkeypatch.setattr(training, "_loss", lambda *_: model(torch.ones(1, 1)).sum() * next(scales))
+    assert training.distill(trained, model, model, CompressConfig(updates=100)) == 1
+    assert model.weight.isfinite().all()

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from hf_ext.texts import agreement
 from nas_core.cli import main
 from nas_core.compression.candidates import PROFILES, pruned
 from nas_core.compression.repair import Repair, record, refit, sublayers_of
@@ -149,7 +150,8 @@ def test_metrics_of_the_trained_model(data: Path, tmp_path: Path) -> None:
     sentences = open_trained(save("BertModel", tmp_path / "bert"), data=str(data))
     held_out = sentences.held_out(12)
     metrics = evaluate(sentences, sentences.original, held_out)
-    assert len(held_out) == 2 and metrics == {"loss": pytest.approx(0, abs=1e-5), "agreement": pytest.approx(100)}
+    assert len(held_out) == 2
+    assert metrics == {"loss": pytest.approx(0, abs=1e-5), "agreement": pytest.approx(100), "retrieval": 100}
     half = sentences.static(pruned(sentences.space, {"": (0, 1)}, share=0.5, multiples=sentences.multiples))
     metrics = evaluate(sentences, half, held_out)
     assert metrics["loss"] > 0.01 and metrics["agreement"] < 99
@@ -181,3 +183,11 @@ def test_wrong_input(
 ) -> None:
     assert compress(bert, data, tmp_path / "small", *change) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "small").exists()
+
+
+def test_agreement_of_sentence_embeddings() -> None:
+    trained = torch.tensor([[1, 0], [1, 0.1], [0, 1], [0.2, 1]])
+    one_moved = torch.tensor([[1, 0], [1, 0.1], [0, 1], [1, 0.2]])  # the last is now similar to the first two
+    assert agreement(3 * trained, trained) == {"spearman": pytest.approx(1), "retrieval": 1}
+    metrics = agreement(one_moved, trained)
+    assert metrics == {"spearman": pytest.approx(5 / 7), "retrieval": 0.5}
