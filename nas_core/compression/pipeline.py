@@ -52,8 +52,10 @@ class CompressConfig:
     """Weight, from 0 to 1, of the loss against the trained network's probabilities; the rest is the loss against
     targets.
     """
-    distill_temperature: float = 1.0
-    """Temperature of the probabilities of both networks."""
+    distill_features: float = 4.0
+    """Weight of the loss against the trained network's features, the inputs of the output layer: 1 - cosine
+    similarity.
+    """
     importance: str = "activation"
     """Criterion by which heads, hidden units and channels are kept: activation, weight or none."""
     calibration_batches: int = 8
@@ -77,7 +79,7 @@ class CompressConfig:
             self,
             ranges={
                 "updates": Range(1), "batch_size": Range(1), "lr": above, "weight_decay": Range(0), "clip_norm": above,
-                "distill_weight": share, "distill_temperature": above,
+                "distill_weight": share, "distill_features": Range(0),
                 "calibration_batches": Range(1), "valid_samples": Range(2),
                 "latency_batch": Range(1), "threads": Range(1), "seed": SEEDS,
             },

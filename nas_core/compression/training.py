@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from nas_core.compression.host import Compressible
 from nas_core.supernet.teacher.losses import distillation_loss
@@ -74,13 +75,30 @@ def distill(trained: Compressible, model: Any, teacher: Any, config: Any) -> int
     return int(config.updates)
 
 
+class _LastLinear(TorchFunctionMode):
+    """Recorder of the input of the last linear layer, which is the output layer."""
+
+    features: Tensor
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is F.linear:
+            self.features = args[0] if args else kwargs["input"]
+        return func(*args, **(kwargs or {}))
+
+
 def _loss(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
     if (distance := trained.distance(model, teacher, batch)) is not None:
         return distance
-    with torch.no_grad():
+    with torch.no_grad(), _LastLinear() as target:
         soft, _ = trained.logits(teacher, batch)
-    logits, targets = trained.logits(model, batch)
-    weight = config.distill_weight
-    soft_loss = distillation_loss(logits, soft, config.distill_temperature)
-    loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * soft_loss
+    with _LastLinear() as last:
+        logits, targets = trained.logits(model, batch)
+    weight, features = config.distill_weight, last.features
+    loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * distillation_loss(logits, soft)
+    target_features = target.features[..., : features.shape[-1]]
+    similarity = F.cosine_similarity(features, target_features, dim=-1)
+    masks = trained.token_masks(batch)
+    if masks and similarity.ndim == 2:
+        similarity = similarity[[*masks.values()][-1]]
+    loss += config.distill_features * (1 - similarity.mean())
     return loss
