@@ -24,7 +24,7 @@ TARGETS = ("features", "logits", "labels")
 
 
 class SupernetTrainer(Trainer):
-    """``Trainer`` of ``transformers`` that trains the subnets of a supernet, on one device.
+    """``Trainer`` of ``transformers`` that trains the subnets of a supernet, on one device or one per process.
 
     Each checkpoint folder is a supernet for ``nas-ext search``.
 
@@ -54,10 +54,10 @@ class SupernetTrainer(Trainer):
         self.settings, self.supernet = read_settings(self.folder), read_supernet(self.folder)
         self.only = None if subnet is None else self.supernet.space.validate(subnet)
         super().__init__(self.supernet.model, *args, **options)
-        if self.args.world_size > 1 or self.args.n_gpu > 1:
+        if self.args.n_gpu > 1:
             raise ConfigError(
-                f"{max(self.args.world_size, self.args.n_gpu)} devices are used, but a supernet is trained on one; set"
-                " CUDA_VISIBLE_DEVICES=0 and start one process"
+                f"one process has {self.args.n_gpu} GPUs, but a supernet needs a process for each; start torchrun,"
+                " or set CUDA_VISIBLE_DEVICES=0"
             )
         if self.args.gradient_checkpointing:
             raise ConfigError("gradient_checkpointing is set, which supernets do not support; leave it out")
@@ -83,6 +83,11 @@ class SupernetTrainer(Trainer):
                 losses.append(super().training_step(model, dict(inputs), num_items_in_batch))
         finally:
             self._current = self._target = None
+        if self.args.world_size > 1 and self.accelerator.sync_gradients:
+            # DDP does not reduce gradients, because its own forward pass is not used.
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
         return torch.stack(losses).sum()
 
     def compute_loss(

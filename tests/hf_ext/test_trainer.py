@@ -12,6 +12,7 @@ import torch
 
 from nas_core.errors import ConfigError
 from nas_core.supernet import open_supernet
+from tests.timm_ext.workers_started import start
 
 
 def trainer(
@@ -111,6 +112,27 @@ def test_accumulated_batches_are_averaged(decoder: Path, texts: Path, tmp_path: 
 
 def _labelled(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {**batch, "labels": batch["input_ids"].where(batch["attention_mask"].bool(), -100)}
+
+
+def test_two_processes_train_by_their_mean_gradient(family: Path, texts: Path, tmp_path: Path) -> None:
+    workers = start(2, "-m", "tests.hf_ext.ddp_rank", str(family), str(texts), str(tmp_path))
+    assert [code for code, _, _ in workers] == [0, 0], workers
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    for name, tensor in first["weights"].items():
+        torch.testing.assert_close(tensor, second["weights"][name], msg=name)
+    alone = trainer(family, texts, tmp_path / "alone", 2)
+    optimizer = torch.optim.SGD(alone.model.parameters(), 3e-3)
+    for update in range(2):
+        alone.state.global_step = update
+        for worker in (first, second):
+            for batch in worker["batches"][2 * update : 2 * update + 2]:
+                alone.training_step(alone.model, batch)
+        for parameter in alone.model.parameters():
+            parameter.grad = None if parameter.grad is None else parameter.grad / 4
+        optimizer.step()
+        optimizer.zero_grad()
+    for name, tensor in first["weights"].items():
+        torch.testing.assert_close(tensor, alone.model.state_dict()[name], msg=name)
 
 
 def test_checkpointed_gradients_are_rejected(family: Path, texts: Path, tmp_path: Path) -> None:
