@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +19,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
+from hf_ext.experts import Experts
 from hf_ext.families import FAMILIES, PER_LAYER, Family, head_dim_of, head_groups
-from hf_ext.folder import SETTINGS, read_config, read_model
+from hf_ext.folder import SETTINGS, read_config, read_model, read_tensors
 from hf_ext.per_layer import resize_layers
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.layers.depth import check_order, kept_layers
+from nas_core.layers.mos import MoSConfig
 from nas_core.models.elastic import Axis, TensorDim
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
@@ -96,6 +99,17 @@ class ElasticModel(nn.Module):
         family, config = self.family, self.model.config
         return {side: int(getattr(config, family.setting(side, "layers"))) for side in family.layers}
 
+    @property
+    def experts(self) -> Experts | None:
+        return getattr(self.model, "experts", None)
+
+    def add_experts(self, config: MoSConfig) -> None:
+        """Add experts to the feed-forward layers, as a module of ``model``. They do not change any subnet yet."""
+        settings = {self.family.setting(side, "ffn_dim") for side in self.depths}
+        names = {dimension.name for setting in settings for dimension in self._dimensions_along(setting)}
+        weights = {name: tensor for name, tensor in self.model.named_parameters() if name in names}
+        self.model.experts = Experts(weights, self.space, config).to(self.channels.device)
+
     def set_order(self, order: Mapping[str, Sequence[int]]) -> None:
         for side, count in self.depths.items():
             if side in order:
@@ -109,7 +123,13 @@ class ElasticModel(nn.Module):
         for side, count in self.depths.items():
             depth = sizes[self.family.setting(side, "layers")]
             layers[side] = kept_layers(range(count), depth, self.layer_order.get(side, ()))
-        return self.subnet(sizes, layers)
+        subnet, experts = self.subnet(sizes, layers), self.experts
+        if experts is not None:
+            encoding = experts.encoding(architecture)
+            for name, tensor in subnet.weights.items():
+                if (source := self._source(name, layers)) in experts:
+                    subnet.weights[name] = experts(source, tensor, encoding)
+        return subnet
 
     def subnet(self, sizes: Mapping[str, Size], layers: Mapping[str, Sequence[int]]) -> Subnet:
         """Return the subnet with these settings of ``config.json`` and these layers of the supernet by side."""
@@ -238,6 +258,7 @@ class ElasticModel(nn.Module):
         return [
             TensorDim(name, dim)
             for name, tensor in self.model.named_parameters()
+            if name in shapes
             for dim, (size, other) in enumerate(zip(tensor.shape, shapes[name], strict=True))
             if size != other
         ]
@@ -249,6 +270,8 @@ class ElasticModel(nn.Module):
         content = {"format": _FORMAT, "version": 1, "space": space_to_dict(self.space)}
         order = {side: list(layers) for side, layers in self.layer_order.items()}
         content |= {"layer_order": order, "channels": self.channels.tolist()}
+        if self.experts is not None:
+            content["mos"] = asdict(self.experts.config)
         write_json(folder / SETTINGS, {**content, **settings})
 
     def static_model(self, subnet: Subnet) -> Any:
@@ -287,6 +310,9 @@ def read_supernet(folder: Path) -> ElasticModel:
     model = read_model(folder)
     try:
         network = ElasticModel(model, space, dict(settings["layer_order"]), list(settings["channels"]))
+        if "mos" in settings:
+            network.add_experts(MoSConfig(**settings["mos"]))
+            read_tensors(folder, network.experts, "experts.")
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
     if space.largest() != trained_architecture(space, genes_of(model)):

@@ -16,6 +16,7 @@ from hf_ext.folder import copy_companions
 from hf_ext.network import Subnet, features_of, mask_of, read_settings, read_supernet
 from hf_ext.texts import feature_loss
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.mos import NONE, MoSConfig
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import draw, sandwich
 
@@ -35,6 +36,7 @@ class SupernetTrainer(Trainer):
         distill: target of the loss. ``features``: last hidden states of the trained model; ``logits``: its logits;
             ``labels``: labels of the data. Dropout is used with ``labels`` only.
         subnet: train only this architecture.
+        mos: experts to add to the feed-forward layers of a supernet without experts.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class SupernetTrainer(Trainer):
         sampling: str = "sandwich",
         distill: str = "features",
         subnet: Architecture | None = None,
+        mos: MoSConfig | None = None,
         **options: Any,
     ) -> None:
         if sampling not in SAMPLINGS:
@@ -53,6 +56,10 @@ class SupernetTrainer(Trainer):
         self.folder, self.sampling, self.distill = Path(family), sampling, distill
         self.settings, self.supernet = read_settings(self.folder), read_supernet(self.folder)
         self.only = None if subnet is None else self.supernet.space.validate(subnet)
+        if mos is not None and mos.kind != NONE:
+            if self.supernet.experts is not None:
+                raise ConfigError(f"the supernet in {self.folder} has experts already; leave mos out")
+            self.supernet.add_experts(mos)
         super().__init__(self.supernet.model, *args, **options)
         if self.args.n_gpu > 1:
             raise ConfigError(

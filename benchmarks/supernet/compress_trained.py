@@ -231,7 +231,11 @@ class Comparison:
         return self._train(model), candidate
 
     def _prune_taylor(self, share: float) -> tuple[Any, Candidate] | None:
-        """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units."""
+        """Prune timm's model by Torch-Pruning, with one ratio for channels, heads and hidden units.
+
+        It is trained without the loss on features, because other channels are removed.
+        """
+        self.compression.config = replace(self.compression.config, distill_features=0)
         low, high, best = 0.0, 0.9, None
         for _ in range(5):
             ratio = (low + high) / 2
