@@ -290,6 +290,10 @@ def prune_by_taylor(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
     return model.eval()
 
 
+def latency_batch(task: str) -> int:
+    return 8 if task == "image" else 1
+
+
 def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str) -> None:
     """Measure missing rows of a task and add each to the result."""
     stored = read_json(out)["rows"] if out.exists() else []
@@ -304,7 +308,9 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
         rows = merge_rows(out, [row], KEYS)
         write_result(out, {**content, "rows": rows, "means": means(rows)}, run, adds=True)
 
-    key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
+    batch = job.config.latency_batch
+    label = task if batch == latency_batch(task) else f"{task}, batch {batch}"
+    key = dict(zip(KEYS, (label, 1.0, "trained network", 0, 0), strict=True))
     if tuple(key.values()) not in stored_keys:
         original = comparison.trained.original
         metrics = test(f"{task}-trained", original, None)
@@ -315,7 +321,7 @@ def measure(job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequ
     for seed in range(1, seeds + 1):
         for share in shares:
             for method in only or comparison.methods(task):
-                key = dict(zip(KEYS, (task, share, method, seed, job.config.updates), strict=True))
+                key = dict(zip(KEYS, (label, share, method, seed, job.config.updates), strict=True))
                 if tuple(key.values()) in stored_keys:
                     continue
                 start = time.process_time()
@@ -376,7 +382,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(args.threads)
     config = CompressConfig(
         updates=args.updates, batch_size=args.batch, calibration_batches=args.calibration_batches,
-        latency_batch=args.latency_batch or (8 if args.task == "image" else 1),
+        latency_batch=args.latency_batch or latency_batch(args.task),
     )  # fmt: skip
     job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, args.base_updates, config)
     measure(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
