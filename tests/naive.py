@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nas_core.layers.attention.cosformer.common import EPS, sequence_scale, working_dtype
 from nas_core.supernet.teacher.losses import distillation_loss
 from nas_core.supernet.teacher.projected import DistilledSums, Probabilities
 
@@ -19,6 +22,37 @@ def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
         scores = scores.masked_fill(later, float("-inf"))
     attended: Tensor = scores.softmax(-1) @ v.float()
     return attended.to(q.dtype)
+
+
+def cosformer_naive(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    max_length: int | None,
+    causal: bool = False,
+    key_mask: Tensor | None = None,
+    query_positions: Tensor | None = None,
+    key_positions: Tensor | None = None,
+) -> Tensor:
+    """Linear attention over all pairs of positions (cosFormer, equation 9)."""
+    dtype = working_dtype(q)
+    i = torch.arange(q.shape[2], device=q.device) if query_positions is None else query_positions
+    j = torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions
+    scale: int | Tensor | None = max_length
+    if scale is None:
+        i, scale = sequence_scale(k, key_mask)
+        j = i
+    distances = (i[..., :, None] - j[..., None, :]).double()
+    longest = scale.double()[..., None] if isinstance(scale, Tensor) else scale
+    cosines = torch.cos(math.pi / 2 / longest * distances).to(dtype)
+    weights = torch.relu(q.to(dtype)) @ torch.relu(k.to(dtype)).mT
+    weights = weights * (cosines[:, None] if cosines.ndim == 3 else cosines)
+    if causal:
+        weights = weights.tril()
+    if key_mask is not None:
+        weights = weights * key_mask[:, None, None]
+    return (weights @ v.to(dtype) / weights.sum(-1, keepdim=True).clamp(min=EPS)).to(q.dtype)
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import ATTENTION_KINDS
-from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves
+from tests.naive import cosformer_naive
 
 C, FFN, D, Q, FEATURES, CLIP = 12, 20, 4, 12, 5, 2
 PLAIN = MoSConfig()

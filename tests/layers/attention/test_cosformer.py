@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.kind import CosformerState
 from tests.layers.attention.cuda_forms import take_cuda_forms
+from tests.naive import cosformer_naive
 
 FORMS = ("streaming", "chunked", "dense")
 M = 301

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from nas_core.layers.attention import ATTENTION_KINDS, AttentionKind, LinearAttention, SoftmaxAttention
-from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.projections import SelfAttentionWeights
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
-from tests.naive import naive_attention
+from tests.naive import cosformer_naive, naive_attention
 
 
 class TestSoftmax(CrossAttentionContract):

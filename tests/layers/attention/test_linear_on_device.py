@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer import cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.attention.cosformer.kind import CosformerState
 from nas_core.precision import computing_in, half_type
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
+from tests.naive import cosformer_naive
 
 DIM = 32
 CASES = {

@@ -120,43 +120,6 @@ def chosen_form(device_type: str, queries: int, keys: int, head_dim: int, export
     return "dense" if queries * keys <= 2 * head_dim * (queries + keys) else "chunked"
 
 
-# -- naive -------------------------------------------------------------------------------------------------------------
-
-
-def cosformer_naive(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    *,
-    max_length: int | None,
-    causal: bool = False,
-    key_mask: Tensor | None = None,
-    query_positions: Tensor | None = None,
-    key_positions: Tensor | None = None,
-) -> Tensor:
-    """Compute linear attention over all pairs of positions, as reference (cosFormer, equation 9).
-
-    For arguments, see :func:`cosformer_attention`.
-    """
-    check(q, k, v, max_length, causal, key_mask, (query_positions, key_positions))
-    dtype = working_dtype(q)
-    i, j = _positions(query_positions, q), _positions(key_positions, k)
-    scale: int | Tensor | None = max_length
-    if scale is None:
-        i, scale = sequence_scale(k, key_mask)
-        j = i
-    distances = (i[..., :, None] - j[..., None, :]).double()
-    longest = scale.double()[..., None] if isinstance(scale, Tensor) else scale
-    cosines = torch.cos(math.pi / 2 / longest * distances).to(dtype)
-    weights = torch.relu(q.to(dtype)) @ torch.relu(k.to(dtype)).mT
-    weights = weights * (cosines[:, None] if cosines.ndim == 3 else cosines)
-    if causal:
-        weights = weights.tril()
-    if key_mask is not None:
-        weights = weights * key_mask[:, None, None]
-    return (weights @ v.to(dtype) / weights.sum(-1, keepdim=True).clamp(min=EPS)).to(q.dtype)
-
-
 # -- dense -------------------------------------------------------------------------------------------------------------
 
 

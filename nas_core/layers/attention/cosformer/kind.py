@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 from nas_core.layers.attention.cosformer.common import EPS, CosTable, check, cos_table, working_dtype
-from nas_core.layers.attention.cosformer.forms import cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer.forms import cosformer_attention
 from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK, NONCAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
 from nas_core.layers.torch_modes import without_autocast
@@ -155,10 +155,6 @@ class LinearAttention(AttentionKind):
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions,
         )  # fmt: skip
-
-    def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
-        return cosformer_naive(q, k, unit, max_length=self.max_length)
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
         return cosformer_attention(q, k, v, max_length=self.max_length, form="chunked")
