@@ -1,4 +1,4 @@
-"""Search spaces, sampling and architecture files of HAT.
+"""Search spaces and sampling of HAT.
 
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have constant
 width ``qkv_dim``. With gene ``decoder.arbitrary_cross``, a decoder layer attends to the last encoder layer (-1), the
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ArchitectureError
-from nas_core.files.reading import parse_yaml, read_bytes
 from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space
@@ -175,40 +172,4 @@ def _attend_to_two(space: SearchSpace, architecture: Architecture) -> Architectu
         if choice.name == "decoder.arbitrary_cross":
             layers = zip(genes[choice.name], choice.options, strict=False)
             genes[choice.name] = [1 if 1 in options else option for option, options in layers]
-    return Architecture(genes)
-
-
-_HAT_KEYS = {
-    "encoder.embed_dim": "encoder-embed-dim-subtransformer",
-    "encoder.layers": "encoder-layer-num-subtransformer",
-    "encoder.ffn_dim": "encoder-ffn-embed-dim-all-subtransformer",
-    "encoder.self_heads": "encoder-self-attention-heads-all-subtransformer",
-    "decoder.embed_dim": "decoder-embed-dim-subtransformer",
-    "decoder.layers": "decoder-layer-num-subtransformer",
-    "decoder.ffn_dim": "decoder-ffn-embed-dim-all-subtransformer",
-    "decoder.self_heads": "decoder-self-attention-heads-all-subtransformer",
-    "decoder.cross_heads": "decoder-ende-attention-heads-all-subtransformer",
-    "decoder.arbitrary_cross": "decoder-arbitrary-ende-attn-all-subtransformer",
-}
-
-
-def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
-    """Read an architecture from a HAT file (``configs/*/subtransformer/*.yml``).
-
-    Lists are cut to the number of layers, as in HAT.
-    """
-    try:
-        content = parse_yaml(read_bytes(path))
-    except ValueError as error:
-        raise ArchitectureError(f"{path}: not readable as YAML ({error})") from None
-    missing = [key for key in _HAT_KEYS.values() if not isinstance(content, dict) or key not in content]
-    if missing:
-        raise ArchitectureError(f"{path}: key {missing[0]!r} is missing; expected HAT's ten '*-subtransformer' keys")
-    genes: dict[str, Any] = {"qkv_dim": qkv_dim}
-    for gene, key in _HAT_KEYS.items():
-        value = content[key]
-        depth = content[_HAT_KEYS[f"{gene.split('.')[0]}.layers"]]
-        if not isinstance(depth, int) or (isinstance(value, list) and len(value) < depth):
-            raise ArchitectureError(f"{path}: {key!r} is {value!r} with {depth!r} layers; expected one value per layer")
-        genes[gene] = value[:depth] if isinstance(value, list) else value
     return Architecture(genes)

@@ -12,11 +12,9 @@ import pytest
 from nas_core.errors import ArchitectureError, DataError, NasExtError, SpaceError, UnknownChoiceError
 from nas_core.space import Architecture, Choice, SearchSpace, get_space, load_space
 from nas_core.space.bert import encoder_layers
-from nas_core.space.hat import read_hat_yaml
 from nas_core.space.image import image_architecture, image_layers, token_grid
 from nas_core.space.mformer import published_translation
 from nas_core.space.stack import transformer_layers
-from tests.space.test_files import HAT_YAML
 from tests.space.tiny import tiny_space
 
 SPACE = tiny_space()
@@ -62,7 +60,6 @@ def layers(**changes: Any) -> Architecture:
         (lambda: token_grid(Architecture({"image_size": 230, "patch_size": 16})), ArchitectureError, "230"),
         (lambda: encoder_layers(Architecture({**BERT, "hidden_dim": [30] * 4})), ArchitectureError, "30"),
         (lambda: get_space("nowhere.yml"), DataError, "nowhere.yml"),
-        (lambda: read_hat_yaml("nowhere.yml"), DataError, "nowhere.yml"),
         (lambda: Architecture.load("nowhere.json"), DataError, "nowhere.json"),
     ],
 )
@@ -95,14 +92,6 @@ def test_calls(call: Callable[[], Any], error: type[NasExtError], value: str) ->
         (Architecture.load, '{"genes": 1}', ArchitectureError, "bad"),
         (Architecture.load, '{"format": "other", "genes": {}}', ArchitectureError, "'other'"),
         (Architecture.load, '{"version": 99, "genes": {}}', ArchitectureError, "99"),
-        (read_hat_yaml, "a: [", ArchitectureError, "not readable as YAML"),
-        (read_hat_yaml, "a: 1", ArchitectureError, "'encoder-embed-dim-subtransformer'"),
-        (
-            read_hat_yaml,
-            HAT_YAML.replace("num-subtransformer: 2", "num-subtransformer: 3"),
-            ArchitectureError,
-            "3 layer",
-        ),
     ],
 )
 def test_files(read: Callable[[Path], Any], text: str, error: type[NasExtError], value: str, tmp_path: Path) -> None:

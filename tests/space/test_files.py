@@ -6,10 +6,7 @@ import json
 import pickle
 from pathlib import Path
 
-import pytest
-
 from nas_core.space import Architecture, get_space, list_spaces, load_space, save_space
-from nas_core.space.hat import read_hat_yaml
 from tests.space.tiny import tiny_space
 
 GENES = {"encoder.layers": 2, "encoder.ffn_dim": [64, 32], "norm": "pre", "dropout": 0.1}
@@ -20,18 +17,6 @@ choices:
   encoder.ffn_dim: {options: [512, 256], per: encoder.layers}
   encoder.heads: {options: [[4], [4, 2], [2]], per: encoder.layers, scale: 4}
   decoder.cross: {options: [-1, 1], codes: [[-1, 1], [1, 2]]}
-"""
-HAT_YAML = """
-encoder-embed-dim-subtransformer: 512
-decoder-embed-dim-subtransformer: 512
-encoder-ffn-embed-dim-all-subtransformer: [3072, 3072, 3072, 3072, 3072, 3072]
-decoder-ffn-embed-dim-all-subtransformer: [3072, 3072, 1024]
-encoder-layer-num-subtransformer: 6
-decoder-layer-num-subtransformer: 2
-encoder-self-attention-heads-all-subtransformer: [4, 8, 8, 4, 8, 8]
-decoder-self-attention-heads-all-subtransformer: [8, 8]
-decoder-ende-attention-heads-all-subtransformer: [8, 8]
-decoder-arbitrary-ende-attn-all-subtransformer: [-1, 1]
 """
 
 
@@ -65,13 +50,3 @@ def test_a_written_file_is_a_space_by_its_path(tmp_path: Path) -> None:
     space = get_space(path)
     assert space.name == "mine" and space.cardinality() == (2**3 * 2 + 2**2 * 2) * 2
     assert space.smallest()["decoder.cross"] == -1 and space.largest()["encoder.heads"] == (4, 4, 2)
-
-
-def test_sub_transformer_file_of_hat(tmp_path: Path) -> None:
-    path = tmp_path / "titanxp.yml"
-    path.write_text(HAT_YAML)
-    architecture = read_hat_yaml(path)
-    assert architecture in get_space("hat_wmt14_en_de")
-    assert architecture.numbers("decoder.ffn_dim") == (3072, 3072)  # the third of two layers is dropped
-    assert architecture.numbers("decoder.arbitrary_cross") == (-1, 1)
-    assert architecture.number("qkv_dim") == pytest.approx(512)
