@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,7 @@ _SOURCE, _TARGET = 0, 1
 
 
 def topological(graphs: Graphs) -> Graphs:
-    """Return graphs with nodes in topological order (Kahn 1962).
-
-    Nodes without an order between them keep their order.
-    """
+    """Return graphs with nodes in topological order. Graphs that have one already stay as they are."""
     graph_of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
     backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
     if not len(backward):
@@ -32,20 +29,10 @@ def topological(graphs: Graphs) -> Graphs:
 
 
 def _order(edges: NDArray[np.int32], nodes: int) -> list[int]:
-    children: list[list[int]] = [[] for _ in range(nodes)]
-    waiting = np.bincount(edges[:, _TARGET], minlength=nodes).tolist()
+    sorter: TopologicalSorter[int] = TopologicalSorter({node: () for node in range(nodes)})
     for source, target in edges.tolist():
-        children[source].append(target)
-    ready = [node for node in range(nodes) if not waiting[node]]
-    order = []
-    while ready:
-        node = heapq.heappop(ready)
-        order.append(node)
-        for child in children[node]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                heapq.heappush(ready, child)
-    return order
+        sorter.add(target, source)
+    return list(sorter.static_order())
 
 
 def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
