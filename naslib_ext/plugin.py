@@ -49,16 +49,11 @@ def register(name: str = "statistics", **hyperparameters: Any) -> None:
     if name in table and table[name][0] != hyperparameters:
         raise ConfigError(
             f"predictor {name!r} is already registered with {_format(table[name][0])}, not with"
-            f" {_format(hyperparameters)}; give another name, or call unregister first"
+            f" {_format(hyperparameters)}; give another name"
         )
     if name not in table:
         table[name] = hyperparameters, member
         _log.info("registered predictor %r in NASLib: model %s with %s", name, member.model, _format(hyperparameters))
-
-
-def unregister(name: str = "statistics") -> None:
-    """Remove a predictor that :func:`register` added; do nothing if there is none."""
-    _table().pop(name, None)
 
 
 def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.parts.flops import describe_settings
 from benchmarks.parts.resumable import settings_hash
+from nas_core.errors import unknown_choice
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
@@ -74,9 +75,16 @@ def fingerprint(data: NetworkLatencies) -> str:
     return digest.hexdigest()[:8]
 
 
+def out_of_domain(data: NetworkLatencies, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
+    """Split into training networks of all other families and test networks of one family."""
+    if family not in data.family_names:
+        raise unknown_choice("family of networks", family, data.family_names)
+    return data.take(data.families != family), data.take(data.families == family)
+
+
 def run_fit(fit: Fit, data: NetworkLatencies) -> dict[str, Any]:
     """Fit and evaluate; no checkpoint is selected."""
-    train, test = data.in_domain() if fit.split == IN_DOMAIN else data.out_of_domain(fit.split)
+    train, test = data.in_domain() if fit.split == IN_DOMAIN else out_of_domain(data, fit.split)
     model = latency_model(fit.model, "graph")(**dict(fit.settings))
     start, cpu_start = time.perf_counter(), time.process_time()
     model.fit(train, seed=fit.seed)

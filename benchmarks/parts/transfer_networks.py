@@ -13,7 +13,7 @@ from benchmarks.parts.published import LatencyTable
 from benchmarks.parts.transfer import Array, Case
 from nas_core.graph import Graphs
 from nas_core.predictor import NNFormer, NNFormerConfig, StatisticsPredictor
-from nas_core.predictor.nn_former.scorer import score
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.training import TrainConfig, Trainer
 
 STATISTICS: dict[str, Any] = {"targets": "mean", "processes": 1, "trees": 0}
@@ -93,9 +93,8 @@ def _train_and_predict(model: NNFormer, case: Case, epochs: int, lr: float) -> A
     train_ms, graphs = case.latency_ms[case.train], case.table.graphs
     median_ms = float(np.median(train_ms))
     config = _train_config(epochs, lr, _batch_size(case.size), case.draw)
-    return median_ms * score(
-        _train(model, graphs.take(case.train), train_ms / median_ms, config), graphs.take(case.test), "fp32"
-    )
+    trained = _train(model, graphs.take(case.train), train_ms / median_ms, config)
+    return median_ms * Scorer(trained, "fp32")(graphs.take(case.test))
 
 
 def _train(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfig) -> NNFormer:

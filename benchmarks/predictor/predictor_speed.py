@@ -42,7 +42,7 @@ from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, kendall_tau
 from nas_core.predictor.nn_former.batch import Batch
-from nas_core.predictor.nn_former.scorer import Scorer, score
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.training import Trainer
 
@@ -87,7 +87,7 @@ def check_equal(model: NNFormer, graphs: Graphs) -> float:
     """Return the largest difference between both implementations in float32; exit if it is above 1e-4."""
     with torch.inference_mode():
         plain = plain_forward(model, codes_of(model, graphs)).double().cpu().numpy()
-    ours = score(model, graphs, "fp32")
+    ours = Scorer(model, "fp32")(graphs)
     difference = float((np.abs(ours - plain) / np.maximum(1, np.abs(plain))).max())
     if not difference < 1e-4 or plain.std() < 1e-3:
         raise SystemExit(
@@ -133,7 +133,7 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     predictor = NNFormerPredictor("paper", epochs=epochs, device=device)
     with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
         predictor.fit(graphs[:424], accuracies[:424], progress=lambda step, steps, loss: bar.update())
-    exact, fast = (score(predictor.models[0], graphs.take(rows), kind) for kind in ("fp32", "bf16"))
+    exact, fast = (Scorer(predictor.models[0], kind)(graphs.take(rows)) for kind in ("fp32", "bf16"))
     taus = {kind: kendall_tau(values, accuracies[rows]) for kind, values in (("fp32", exact), ("bf16", fast))}
     return {
         "cells": len(rows),
@@ -155,11 +155,11 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     for name, graphs in cases.items():
         with torch.inference_mode():
             dense = model(Batch.of(graphs, device=next(model.parameters()).device)).double().cpu().numpy()
-        differences[name] = float(np.abs(score(model, graphs, "fp32") / dense - 1).max())
+        differences[name] = float(np.abs(Scorer(model, "fp32")(graphs) / dense - 1).max())
     for round_index in range(repeats + 1):
         for name in list(cases)[:: 1 if round_index % 2 else -1]:
             start = time.perf_counter()
-            score(model, cases[name])
+            Scorer(model)(cases[name])
             if round_index:
                 durations[name].append(time.perf_counter() - start)
     small, large = (np.array(durations[name]) for name in cases)
@@ -181,7 +181,7 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
         if quick:
             graphs = graphs.take(np.sort(np.random.default_rng(2).permutation(ALL_CELLS)[:40_000]))
     start = time.perf_counter()
-    score(model, graphs)
+    Scorer(model)(graphs)
     seconds = time.perf_counter() - start
     return {"cells": len(graphs), "taken_s": round(seconds, 1), "seconds": round(seconds * ALL_CELLS / len(graphs), 1)}
 

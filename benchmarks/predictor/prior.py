@@ -27,7 +27,8 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import results
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import PriorPredictor, StatisticsPredictor, kendall_tau
-from nas_core.predictor.prior import FILE, Benchmark, Prior, write_prior
+from nas_core.predictor.artifact import write_artifact
+from nas_core.predictor.prior import FILE, KIND, Benchmark, Prior
 from nas_core.predictor.statistics.operation_features import operation_features
 
 RESULT = Path(__file__).parents[1] / "results" / "prior.json"
@@ -152,7 +153,8 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def write() -> None:
     names = [name for names in SPACES.values() for name in names]
     networks = {name: min(NETWORKS, len(BENCHMARKS[name].load().graphs)) for name in names}
-    write_prior(FILE, fit_prior(None), [{"name": name, "networks": networks[name], **SOURCES[name]} for name in names])
+    benchmarks = [{"name": name, "networks": networks[name], **SOURCES[name]} for name in names]
+    write_artifact(FILE, KIND, {"benchmarks": benchmarks}, fit_prior(None).to_tensors())
     print(f"{FILE.name}: {FILE.stat().st_size / 1e3:.0f} kB")
 
 

@@ -7,7 +7,6 @@ from nas_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from nas_core.latency.by_genes.base import GeneLatencyModel
     from nas_core.latency.by_graph.base import GraphLatencyModel
-    from nas_core.latency.model import LatencyModel
     from nas_core.latency.protocol import Measurement, TimingConfig, measure
     from nas_core.latency.registry import LATENCY_MODELS, load_latency_model
 
@@ -15,7 +14,6 @@ __all__ = [
     "LATENCY_MODELS",
     "GeneLatencyModel",
     "GraphLatencyModel",
-    "LatencyModel",
     "Measurement",
     "TimingConfig",
     "load_latency_model",

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.artifact import read_artifact
 from nas_core.predictor.statistics.operation_features import FEATURES
 from nas_core.predictor.statistics.regressions import BoostedTrees
 
@@ -118,7 +118,7 @@ def _trees(features: Array, targets: Array, weights: Array, names: Sequence[str]
 
 
 FILE = Path(__file__).parent / "shipped" / "prior.safetensors"
-_KIND = "zero-shot ranking"
+KIND = "zero-shot ranking"
 
 
 @functools.cache
@@ -129,10 +129,5 @@ def shipped_prior() -> Prior:
 
 def read_prior(path: str | Path) -> tuple[Prior, dict[str, Any]]:
     """Return a prior and its header, with ``name``, ``networks``, ``source`` and ``licence`` of its ``benchmarks``."""
-    header, tensors = read_artifact(path, _KIND)
+    header, tensors = read_artifact(path, KIND)
     return Prior.from_tensors(tensors), header
-
-
-def write_prior(path: str | Path, prior: Prior, benchmarks: Sequence[Mapping[str, Any]]) -> None:
-    """Write a prior and the description of its benchmarks to a .safetensors file."""
-    write_artifact(path, _KIND, {"benchmarks": list(map(dict, benchmarks))}, prior.to_tensors())

@@ -179,24 +179,18 @@ class SearchSpace:
         return self.architecture(self.sample_rows(rng, 1, sampling)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
+        """Replace each gene with probability ``prob`` by a uniform draw. Genes of new layers are always drawn."""
         mutants = self._draw(rng, len(parents))
         replaced = (rng.random(parents.shape) < prob) | (parents == ABSENT)
         return self.slots.canonical(np.where(replaced, mutants, parents))
 
-    def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
-        """Replace each gene with probability ``prob`` by a uniform draw. Genes of new layers are always drawn."""
-        return self.architecture(self.mutate_rows(self.row(architecture)[None], prob, rng)[0])
-
     def crossover_rows(self, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-        child = np.where(rng.random(first.shape) < 0.5, first, second)
-        return self.slots.canonical(np.where(child == ABSENT, np.maximum(first, second), child))
-
-    def crossover(self, first: Architecture, second: Architecture, rng: np.random.Generator) -> Architecture:
         """Take each gene from either parent with probability 1/2.
 
         Genes of a layer that only one parent has come from that parent.
         """
-        return self.architecture(self.crossover_rows(self.row(first)[None], self.row(second)[None], rng)[0])
+        child = np.where(rng.random(first.shape) < 0.5, first, second)
+        return self.slots.canonical(np.where(child == ABSENT, np.maximum(first, second), child))
 
     def encode(
         self, architectures: Sequence[Architecture] | Architecture, encoding: str = "summary"

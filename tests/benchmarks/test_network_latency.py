@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from benchmarks.latency import network_latency
-from benchmarks.parts.network_fits import interval_coverage
+from benchmarks.parts.network_fits import interval_coverage, out_of_domain
+from nas_core.errors import UnknownChoiceError
 from nas_core.files.reading import read_json
+from tests.latency.by_graph.networks import data as networks_of
 from tests.latency.by_graph.toy import toy_networks
 
 
@@ -41,6 +43,13 @@ def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "flops, in-domain" not in out, "it is not computed again"
     assert "One family left out, Acc(10 %)" in out
+
+
+def test_an_unseen_family_is_tested_alone() -> None:
+    train, test = out_of_domain(networks_of("abcabc", "000111"), "b")
+    assert test.names.tolist() == ["n1", "n4"] and train.family_names == ["a", "c"] and len(train) == 4
+    with pytest.raises(UnknownChoiceError, match="'q'"):
+        out_of_domain(train, "q")
 
 
 def test_interval_coverage(data: Path) -> None:

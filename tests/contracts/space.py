@@ -36,8 +36,9 @@ def draws(space: SearchSpace) -> list[dict[str, Any]]:
     """A few draws of every kind, for comparison with another process."""
     rng = np.random.default_rng(7)
     drawn = [space.sample(rng, how) for how in ("gene", "architecture") for _ in range(3)]
-    drawn.append(space.mutate(drawn[0], 0.5, rng))
-    drawn.append(space.crossover(drawn[0], drawn[4], rng))
+    first, second = (space.row(drawn[index])[None] for index in (0, 4))
+    drawn.append(space.architecture(space.mutate_rows(first, 0.5, rng)[0]))
+    drawn.append(space.architecture(space.crossover_rows(first, second, rng)[0]))
     return [{"key": architecture.key, **architecture.to_dict()} for architecture in drawn]
 
 

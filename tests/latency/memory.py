@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -13,15 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 from torch.utils._pytree import tree_leaves  # noqa: PLC2701
 
 from nas_core.models.workload import Workload
-
-
-@runtime_checkable
-class Decodes(Protocol):
-    """Workload that decodes token by token."""
-
-    def cache_tensors(self) -> Sequence[Tensor]:
-        """Return the cache after the last token; decode first if needed."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -75,8 +67,22 @@ def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
                 for run in workload.components.values():
                     run()
             peak = live.peak
-        cache = _bytes(workload.cache_tensors()) if isinstance(workload, Decodes) else None
-    return MeasuredMemory((weights_bytes + peak) / 1e6, weights_bytes / 1e6, None if cache is None else cache / 1e6)
+        cache = _cache_tensors(workload)
+    cache_mb = None if cache is None else _bytes(cache) / 1e6
+    return MeasuredMemory((weights_bytes + peak) / 1e6, weights_bytes / 1e6, cache_mb)
+
+
+def _cache_tensors(workload: Any) -> list[Tensor] | None:
+    """Run the workload and return its cache after the last token; None if it does not decode."""
+    net = getattr(workload, "_net", None)  # private
+    if not hasattr(net, "step"):
+        return None
+    with patch.object(net, "step", wraps=net.step) as step:
+        for run in workload.components.values():
+            run()
+    cache = step.call_args.args[2]
+    states = [*(past for past in cache.past if past is not None), *getattr(cache, "cross", ())]
+    return [tensor for state in states for tensor in state.tensors()]
 
 
 def _peak_on_cuda(workload: Workload, device: str) -> int:

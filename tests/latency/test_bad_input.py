@@ -110,7 +110,6 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: fit(measurements(), lambda: LinearModel(SPACE), holdout=1.5), ConfigError, "holdout is 1.5"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
-    (lambda: data().out_of_domain("q"), UnknownChoiceError, "'q'"),
     (lambda: data(held_out="000000").in_domain(), DataError, "0 of 6"),
     (lambda: data().take(np.zeros(6, np.bool_)), DataError, "no networks"),
     (lambda: planned_networks([ONE], 0, 0), ConfigError, "count is 0"),

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from naslib_ext import AccuracyPredictor, register, unregister
+from naslib_ext import AccuracyPredictor, register
 from tests.naslib_ext.fakes import sampled
 
 
@@ -49,9 +49,6 @@ def test_registration_is_idempotent_and_loud(ensemble):
     for name, epochs in (("nnformer", 7), ("other", 8)):
         (member,) = ensemble(num_ensemble=1, predictor_type=name).get_ensemble()
         assert member.default_hyperparams["epochs"] == epochs
-    unregister("nnformer")
-    unregister("nnformer")
-    register("nnformer", model="nn-former", epochs=8)
 
 
 def test_one_model_whose_members_show_its_standard_deviation(ensemble):

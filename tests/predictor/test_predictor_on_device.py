@@ -13,7 +13,7 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.predictor import NNFormer, NNFormerPredictor, load_accuracy_model
-from nas_core.predictor.nn_former.scorer import score
+from nas_core.predictor.nn_former.scorer import Scorer
 from nas_core.predictor.training import Trainer
 from tests.devices import TOLERANCES
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
@@ -55,9 +55,9 @@ def test_every_precision(device: str, kind: str, precision: str) -> None:
     predictor, graphs = fitted(kind, device, precision=precision), SETTINGS[kind][0]
     assert predictor.info["precision"] == precision and predictor.info["device"] == device_name(device)
     assert next(predictor.models[0].parameters()).device.type == torch.device(device).type
-    exact = score(on_cpu(predictor), graphs, "fp32")
+    exact = Scorer(on_cpu(predictor), "fp32")(graphs)
     allowed = (1 if precision == "bf16" else 4) * TOLERANCES[precision] * float(np.abs(exact).max())
-    np.testing.assert_allclose(score(predictor.models[0], graphs, precision), exact, atol=allowed, rtol=0)
+    np.testing.assert_allclose(Scorer(predictor.models[0], precision)(graphs), exact, atol=allowed, rtol=0)
 
 
 def on_cpu(predictor: NNFormerPredictor) -> Any:

@@ -11,7 +11,8 @@ from nas_core.errors import DataError
 from nas_core.graph import Graph, with_operations
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import PriorPredictor, StatisticsPredictor, kendall_tau, load_accuracy_model
-from nas_core.predictor.prior import FILE, Benchmark, Prior, read_prior, write_prior
+from nas_core.predictor.artifact import write_artifact
+from nas_core.predictor.prior import FILE, KIND, Benchmark, Prior, read_prior
 from nas_core.predictor.statistics.operation_features import operation_features
 
 CELLS = nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (120, 6)))
@@ -57,7 +58,8 @@ def test_a_wrong_prior_has_no_weight() -> None:
 
 def test_files(tmp_path: Path, prior: Prior) -> None:
     path = tmp_path / "prior.safetensors"
-    write_prior(path, prior, [{"name": "ours", "networks": 120, "source": "here", "licence": "none"}])
+    benchmarks = [{"name": "ours", "networks": 120, "source": "here", "licence": "none"}]
+    write_artifact(path, KIND, {"benchmarks": benchmarks}, prior.to_tensors())
     reloaded, header = read_prior(path)
     assert np.array_equal(reloaded.columns(FEATURES), prior.columns(FEATURES))
     assert header["benchmarks"][0]["name"] == "ours"

@@ -13,7 +13,7 @@ from nas_core.predictor import NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former import scorer as module
 from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.frozen import Product
-from nas_core.predictor.nn_former.scorer import Scorer, score
+from nas_core.predictor.nn_former.scorer import Scorer
 from tests.devices import close_in
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture
 from tests.predictor.graphs import lively, random_graphs
@@ -75,7 +75,7 @@ def test_attention_scores_of_any_size(scale: float) -> None:
             block.attention.qkv.weight[:32] *= scale
     expected = expected_of(model, MIXED)
     assert expected.std() > 1e-3
-    np.testing.assert_allclose(score(model, MIXED, "fp32"), expected, atol=2e-4)
+    np.testing.assert_allclose(Scorer(model, "fp32")(MIXED), expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -130,4 +130,4 @@ def test_a_scorer_keeps_the_weights_it_was_made_with(device: str) -> None:
     with torch.no_grad():
         model.blocks[0].attention.qkv.weight.zero_()
     np.testing.assert_array_equal(scorer(MIXED), before)
-    assert np.abs(score(model, MIXED, "fp32") - before).max() > 1e-4
+    assert np.abs(Scorer(model, "fp32")(MIXED) - before).max() > 1e-4

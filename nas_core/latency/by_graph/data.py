@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.errors import DataError, unknown_choice
+from nas_core.errors import DataError
 from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
 from nas_core.files.writing import atomic_output
 from nas_core.graph import Graphs
@@ -67,13 +67,6 @@ class NetworkLatencies:
                 " tenth of each family is held out, so give at least ten networks of a family"
             )
         return self.take(~self.held_out), self.take(self.held_out)
-
-    def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into training networks of all other families and test networks of one family."""
-        names = self.family_names
-        if family not in names:
-            raise unknown_choice("family of networks", family, names)
-        return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
         """Write an .npz file, without :attr:`skipped`."""

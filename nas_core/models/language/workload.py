@@ -70,16 +70,8 @@ class LanguageWorkload(SubnetWorkload):
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        return self._decode()[0]
-
-    def cache_tensors(self) -> list[torch.Tensor]:
-        self.read()
-        _, cache = self._decode()
-        return [tensor for past in cache.past if past is not None for tensor in past.tensors()]
-
-    def _decode(self) -> tuple[torch.Tensor, LanguageCache]:
         assert self._cache is not None, "the prompt is read first"
         cache, logits = self._cache.copy(), torch.empty(0)
         for tokens in self._words:
             logits = self._net.step(self._subnet, tokens, cache)
-        return logits, cache
+        return logits

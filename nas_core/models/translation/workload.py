@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from nas_core.models.translation.net import DecoderCache, TranslationNet
+from nas_core.models.translation.net import TranslationNet
 from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_minimum, same_draws
 from nas_core.space import Architecture, SearchSpace
 
@@ -63,18 +63,9 @@ class TranslationWorkload(SubnetWorkload):
         self._memory = self._net.encode(self._subnet, self._source)
 
     def decode(self) -> torch.Tensor:
-        return self._decode()[0]
-
-    def cache_tensors(self) -> list[torch.Tensor]:
-        self.encode()
-        _, cache = self._decode()
-        states = [*(past for past in cache.past if past is not None), *cache.cross]
-        return [tensor for state in states for tensor in state.tensors()]
-
-    def _decode(self) -> tuple[torch.Tensor, DecoderCache]:
         cache = self._net.start(self._subnet, self._memory, self._beam_rows)
         logits = torch.empty(0)
         for tokens in self._targets:
             logits = self._net.step(self._subnet, tokens, cache)
             cache.reorder(self._order)
-        return logits, cache
+        return logits

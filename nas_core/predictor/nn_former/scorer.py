@@ -22,10 +22,6 @@ CHUNK_TOKENS = 5000  # nodes and tokens per chunk of FrozenDense on a CPU
 CHUNK_NODES, DEVICE_CHUNK_NODES = 1500, 24_000
 
 
-def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
-    return Scorer(model, precision)(graphs)
-
-
 class Scorer:
     """Trained NN-Former for fast inference. Later changes of its weights have no effect.
 

@@ -17,11 +17,6 @@ def test_in_domain_keeps_the_order_and_leaves_nothing_out() -> None:
     assert [graph.ops[1] for graph in test.graphs] == [2, 5] and test.latency_ms.tolist() == [3.0, 6.0]
 
 
-def test_out_of_domain_tests_on_one_family_and_learns_from_the_others() -> None:
-    train, test = data("abcabc", "000111").out_of_domain("b")
-    assert test.names.tolist() == ["n1", "n4"] and train.family_names == ["a", "c"] and len(train) == 4
-
-
 def test_a_saved_set_is_the_same_set(tmp_path: Path) -> None:
     before = data()
     before.save(tmp_path / "set.npz")
