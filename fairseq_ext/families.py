@@ -16,7 +16,7 @@ from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.mos import mixtures
+from nas_core.layers.mos import MIXTURES
 from nas_core.layers.positions import POSITIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
@@ -31,7 +31,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "search space: a name of 'nas-ext lab space list', or a YAML file",
     },
     "subnet": {"metavar": "ARCH.json", "help": "architecture file; only this architecture is trained"},
-    "mos": {"help": "experts of the feed-forward layers: none, layer, neuron, .."},
+    "mos": {"choices": MIXTURES, "help": "experts of the feed-forward layers: none, layer or neuron"},
     "mos-experts": {"type": int, "metavar": "M", "help": "number of experts per linear layer"},
     "mos-router-hidden": {"type": int, "metavar": "N", "help": "hidden units of a router"},
     "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
@@ -131,8 +131,7 @@ class Family:
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         for name, settings in self.options.items():
-            choices = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
-            parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings, **choices})
+            parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings})
 
     def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
         """Set each option that was not given to its entry in ``values``, or to its default."""

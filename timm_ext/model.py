@@ -44,7 +44,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         attn_drop_rate: dropout on attention weights.
         act_drop_rate: dropout on hidden units of feed-forward layers.
         drop_path_rate: stochastic depth.
-        mos: experts of the feed-forward layers: ``none``, ``layer``, ``neuron``, ..; for other ``mos_`` arguments see
+        mos: experts of the feed-forward layers: ``none``, ``layer`` or ``neuron``; for other ``mos_`` arguments see
             :class:`nas_core.layers.MoSConfig`.
         architecture_seed: seed of the sampled architectures.
         architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.

@@ -73,7 +73,6 @@ GROUPS = {
     "nas_ext.hosts": "nas_core.adapters:ADAPTERS",
     "nas_ext.latency_models": "nas_core.latency:LATENCY_MODELS",
     "nas_ext.network_kinds": "nas_core.models:NETWORK_KINDS",
-    "nas_ext.routers": "nas_core.layers:ROUTERS",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
 }
 """Group of entry points -> its registry."""

@@ -56,7 +56,7 @@ class ElasticFeedForward(nn.Module):
             self.fc1, self.fc2 = ElasticLinear(embed_dim, ffn_dim), ElasticLinear(ffn_dim, embed_dim)
             return
         self.fc1, self.fc2 = MoSLinear(embed_dim, ffn_dim, mos), MoSLinear(ffn_dim, embed_dim, mos)
-        router = ROUTERS.get(mos.kind)
+        router = ROUTERS[mos.kind]
         self.routers.extend(
             router(features, mos, rows) for rows in ((ffn_dim,) if router.shareable else (ffn_dim, embed_dim))
         )

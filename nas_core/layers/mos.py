@@ -14,18 +14,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, check_choice
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.torch_modes import without_autocast
 from nas_core.layers.weights import Affine
-from nas_core.registry import Registry
 
 NONE = "none"
 """:attr:`MoSConfig.kind` of plain weight sharing, without experts."""
-
-
-def mixtures() -> list[str]:
-    return [NONE, *ROUTERS.names()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +28,7 @@ class MoSConfig:
     """Settings of the experts of an elastic feed-forward layer."""
 
     kind: str = NONE
-    """``none`` (plain weight sharing), ``layer`` (one mixture per matrix), ``neuron`` (one per row), or another
-    router."""
+    """``none`` (plain weight sharing), ``layer`` (one mixture per matrix) or ``neuron`` (one per row)."""
     experts: int = 2
     """Number of experts per linear layer, M (paper: 2)."""
     router_hidden: int = 128
@@ -48,10 +42,9 @@ class MoSConfig:
     ``summary`` for translation and ``layers`` for BERT."""
 
     def __post_init__(self) -> None:
+        check_choice("kind of mixture (--mos)", self.kind, MIXTURES)
         if self.kind == NONE:
             return
-        if self.kind not in ROUTERS.names():
-            raise unknown_choice(ROUTERS.noun, self.kind, mixtures())
         if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
                 f"got experts {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
@@ -138,14 +131,9 @@ class NeuronRouter(Router):
         return self.mixtures(encoding, out_features)
 
 
-ROUTERS: Registry[type[Router]] = Registry(
-    "kind of mixture (--mos)",
-    "nas_ext.routers",
-    {"layer": "nas_core.layers.mos:LayerRouter", "neuron": "nas_core.layers.mos:NeuronRouter"},
-    Router,
-    of_classes=True,
-)
-"""Registry of routers. The entry point group ``nas_ext.routers`` adds more."""
+ROUTERS: dict[str, type[Router]] = {"layer": LayerRouter, "neuron": NeuronRouter}
+MIXTURES = (NONE, *ROUTERS)
+"""Options of :attr:`MoSConfig.kind`."""
 
 
 # -- linear layers of experts ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tests.toys import ROOT
 
 SHOWN = {
     "attention": ["attention"],
-    "host": ["host", "router"],
+    "host": ["host"],
     "latency-family": ["latency_by_genes", "latency_by_graph", "network_family"],
     "network-kind": ["network_kind"],
     "predictor": ["accuracy_model", "graph_reader"],
