@@ -45,10 +45,6 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "encoding of an architecture as input of routers: summary (averages over layers), centred (averages"
         " from -1 to 1), layers (each layer), or onehot",
     },
-    "architecture-draw": {
-        "choices": ("gene", "architecture"),
-        "help": "sample each gene uniformly, or each architecture",
-    },
     "dropout": {
         "type": float,
         "metavar": "P",
@@ -84,7 +80,6 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "mos_router_temperature": 1.0,
     "mos_encoding": "summary",
     "subnet": None,
-    "architecture_draw": "gene",
     "dropout": 0.1,
     "attention_dropout": 0.0,
     "activation_dropout": 0.0,
@@ -243,7 +238,7 @@ TRANSLATION = Family(
         **_select_options("search-space", "subnet", *EXPERTS),
         "architecture-draw": {
             "choices": DRAWS,
-            "help": "sample each gene uniformly, each architecture uniformly, or the same sequence as HAT's code",
+            "help": "sample each gene uniformly, or the same sequence as HAT's code",
         },
         "extremes": {
             "choices": EXTREMES,
@@ -281,6 +276,7 @@ TRANSLATION = Family(
         **SHARED_DEFAULTS,
         "search_space": "hat_wmt14_en_de",
         "mos": "neuron",
+        "architecture_draw": "gene",
         "extremes": "space",
         "normalize_before": False,
         "activation_fn": "relu",
@@ -338,7 +334,7 @@ LANGUAGE = Family(
             "metavar": "N",
             "help": "longest sequence in tokens, and length scale of linear attention; default: that of --search-space",
         },
-        **_select_options("subnet", *EXPERTS, "architecture-draw", *DROPOUTS, "activation-fn", "positions"),
+        **_select_options("subnet", *EXPERTS, *DROPOUTS, "activation-fn", "positions"),
         "decoder-normalize-before": {
             **_SWITCH,
             "help": "apply layer norms before sublayers and after the last layer, instead of after sublayers",
@@ -400,7 +396,7 @@ MASKED_LM = Family(
         "linear_length": args.linear_max_length,
     },
     options={
-        **_select_options("search-space", "subnet", *EXPERTS, "architecture-draw", *DROPOUTS),
+        **_select_options("search-space", "subnet", *EXPERTS, *DROPOUTS),
         "pooler-dropout": {"type": float, "metavar": "P", "help": "dropout in classification heads"},
         "activation-fn": {
             "choices": _FUNCTIONS,

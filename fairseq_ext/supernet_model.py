@@ -54,7 +54,7 @@ class SupernetModel(SubnetHolder[Weights]):
     def hold(self, args: Namespace, net: Any) -> None:
         """Set the network; call it after the constructor of fairseq's base class."""
         self.args, self.net = args, net
-        self.set_space(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
+        self.set_space(net.space, int(getattr(args, "seed", 1)), getattr(args, "architecture_draw", "gene"))
         if getattr(args, "eval_subnet", None):
             self.eval_architecture = self.space.validate(Architecture.load(args.eval_subnet))
 

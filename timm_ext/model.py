@@ -47,7 +47,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos: experts of the feed-forward layers: ``none``, ``layer`` or ``neuron``; for other ``mos_`` arguments see
             :class:`nas_core.layers.MoSConfig`.
         architecture_seed: seed of the sampled architectures.
-        architecture_draw: ``gene`` samples each gene uniformly, ``architecture`` each architecture.
         dynamic_img_size: accept images of other sizes and interpolate the positions.
         prepared: image preprocessing by timm's names (``mean``, ``std``, ..); default: that of the registered model.
     """
@@ -69,7 +68,6 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         mos_router_hidden: int = 128,
         mos_router_layers: int = 2,
         architecture_seed: int = 1,
-        architecture_draw: str = "gene",
         dynamic_img_size: bool = True,
         activation: str = "relu",
         norm_eps: float = 1e-5,
@@ -115,7 +113,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             size = config.image_size or (space.largest().number("image_size"),) * 2
             plain = {name: tuple(value) if isinstance(value, list) else value for name, value in prepared.items()}
             self.pretrained_cfg = self.default_cfg = {**plain, "input_size": (in_chans, *size)}
-        self.set_space(space, architecture_seed, architecture_draw)
+        self.set_space(space, architecture_seed)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
             self._updates = 0  # the buffer's value, without a read from the device

@@ -132,7 +132,7 @@ def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
 
 
 _CHANGEABLE = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed",
-               "architecture_draw", "dynamic_img_size")  # fmt: skip
+               "dynamic_img_size")  # fmt: skip
 """Arguments that do not change weights, and thus may differ from those in a file."""
 
 

@@ -85,12 +85,3 @@ class Slots:
         rows = [(choice, options) for choice in self.choices for options in choice.options]
         row = [int(pick([choice.code(option) for option in options])) for choice, options in rows]
         return self.canonical(np.array([row], np.int16)).reshape(-1)
-
-    def depth_weights(self, depth_gene: str) -> NDArray[np.float64]:
-        """Return the probability of each number of layers under uniform sampling of architectures."""
-        counts = [self.below(depth_gene, int(depth)) for depth in self._depth[depth_gene][1]]
-        total = sum(counts)
-        return np.array([count / total for count in counts])
-
-    def depth_column(self, depth_gene: str) -> int:
-        return self._depth[depth_gene][0]

@@ -15,7 +15,6 @@ from nas_core.space.architecture import Architecture, Gene, Option
 from nas_core.space.choice import Choice
 from nas_core.space.slots import ABSENT, Rows, Slots
 
-SAMPLINGS = ("gene", "architecture")
 ENCODINGS = ("summary", "centred", "layers", "onehot")
 """Encodings of architectures.
 
@@ -157,26 +156,15 @@ class SearchSpace:
             return False
         return True
 
-    def sample_rows(self, rng: np.random.Generator, n: int, sampling: str = "gene") -> Rows:
-        check_choice("way of sampling", sampling, SAMPLINGS)
-        rows = self._draw(rng, n)
-        if sampling == "architecture":
-            for depth_gene in sorted(self.slots.depth_genes):
-                weights = self.slots.depth_weights(depth_gene)
-                rows[:, self.slots.depth_column(depth_gene)] = rng.choice(len(weights), size=n, p=weights)
-        return self.slots.canonical(rows)
+    def sample_rows(self, rng: np.random.Generator, n: int) -> Rows:
+        return self.slots.canonical(self._draw(rng, n))
 
     def _draw(self, rng: np.random.Generator, n: int) -> Rows:
         return rng.integers(0, self.slots.sizes, size=(n, self.slots.count)).astype(np.int16)
 
-    def sample(self, rng: np.random.Generator, sampling: str = "gene") -> Architecture:
-        """Draw a random architecture.
-
-        Args:
-            sampling: ``gene`` draws each gene uniformly, as in HAT; ``architecture`` draws each architecture
-                uniformly.
-        """
-        return self.architecture(self.sample_rows(rng, 1, sampling)[0])
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Draw a random architecture, each gene uniformly, as in HAT."""
+        return self.architecture(self.sample_rows(rng, 1)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
         """Replace each gene with probability ``prob`` by a uniform draw. Genes of new layers are always drawn."""

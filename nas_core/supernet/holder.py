@@ -32,7 +32,7 @@ class SubnetHolder(Generic[Weights]):
     """Architecture inside a block of :meth:`use_architecture`, in training and evaluation."""
     _frozen: Weights | None = None
 
-    def set_space(self, space: SearchSpace, seed: int, sampling: str) -> None:
+    def set_space(self, space: SearchSpace, seed: int, sampling: str = "gene") -> None:
         """Set the search space, and use the largest architecture.
 
         Args:

@@ -11,8 +11,8 @@ from nas_core.errors import check_choice
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import hat_draw, hat_extremes
 
-DRAWS = ("gene", "architecture", "hat")
-"""Sampling of architectures: each gene uniformly, uniformly over architectures, or as in HAT's code."""
+DRAWS = ("gene", "hat")
+"""Sampling of architectures: each gene uniformly, or as in HAT's code."""
 
 EXTREMES = ("space", "hat")
 """Smallest and largest architecture: those of the space, or as in the code of HAT and MoS."""
@@ -20,9 +20,10 @@ EXTREMES = ("space", "hat")
 
 def draw(space: SearchSpace, update: int, seed: int = 1, sampling: str = "gene") -> Architecture:
     """Return the random architecture of an update. ``sampling`` is one of :data:`DRAWS`; ``hat`` ignores ``seed``."""
+    check_choice("way of sampling", sampling, DRAWS)
     if sampling == "hat":
         return hat_draw(space, update)
-    return space.sample(np.random.default_rng([seed, update]), sampling)
+    return space.sample(np.random.default_rng([seed, update]))
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:

@@ -21,7 +21,7 @@ def assert_same(first, second):
 # -- which architecture an update trains -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["architecture", "hat"])
+@pytest.mark.parametrize("how", ["gene", "hat"])
 def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_path, how):
     options = ["--architecture-draw", how, "--seed", 5, "--max-update", 4]
     done = passed("train", *arguments, *options, "--save-dir", tmp_path, "--disable-validation")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError, DataError, NasExtError, SpaceError, UnknownChoiceError
@@ -30,7 +29,6 @@ def layers(**changes: Any) -> Architecture:
 @pytest.mark.parametrize(
     ("call", "error", "value"),
     [
-        (lambda: SPACE.sample(np.random.default_rng(0), "genes"), UnknownChoiceError, "'genes'"),
         (lambda: SPACE.encode(SPACE.smallest(), "sumary"), UnknownChoiceError, "'sumary'"),
         (lambda: SPACE.feature_names("sumary"), UnknownChoiceError, "'sumary'"),
         (lambda: SPACE.choice("encoder.ffn"), UnknownChoiceError, "'encoder.ffn'"),
