@@ -1,10 +1,10 @@
 """Errors of the shipped latency model on this machine: unchanged, and adapted by one factor.
 
 ``python -m benchmarks adapted_latency --data FOLDER`` measures random networks of all families, as ``nas-ext latency
-dataset --set clock=cpu``, and then some of them again; the same command resumes. The first two thirds of the networks
-of each family are for adaptation: a draw has one network of each of ten or thirteen random families. The last third is
-the test set. Baselines without the shipped model are ridge regressions of log latency on log FLOPs, and on four log
-costs. All standard deviations but that of the unchanged model are from leave-one-out errors.
+dataset --set clock=cpu``, and then the first of them again, in FOLDER_again; the same command resumes. The first two
+thirds of the networks of each family are for adaptation: a draw has one network of each of ten or thirteen random
+families. The last third is the test set. Baselines without the shipped model are ridge regressions of log latency on
+log FLOPs, and on four log costs. All standard deviations but that of the unchanged model are from leave-one-out errors.
 
 ``again_percent`` is the median change of latencies measured again.
 """
@@ -27,8 +27,8 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KIND_NAMES
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, remeasure_networks
-from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, load_networks, measured_on
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import device_of, shipped_model
@@ -117,6 +117,16 @@ def rows_of(model: GraphLatencyModel, data: NetworkLatencies, draws: int) -> lis
     return rows
 
 
+def changes_percent(first: NetworkSet, second: NetworkSet) -> dict[str, float]:
+    """Return the median change of the latencies of networks that were measured twice, by runtime."""
+    measured, changes = {row["name"]: row for row in first.rows if "error" not in row}, {}
+    for runtime in second.reference_ms:
+        pairs = [(measured[row["name"]], row) for row in second.measured(runtime) if row["name"] in measured]
+        old, new = np.array([[row["measured"][runtime]["relative"] for row in pair] for pair in pairs]).T
+        changes[runtime] = round(100 * float(np.median(np.abs(new / old - 1))), 2)
+    return changes
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("runs") / "adapted_latency", help="folder of measurements")
@@ -128,21 +138,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     try:
         families = [family for family in network_families().values() if isinstance(family, Family)]
-        collect_networks(
-            options.data,
-            families,
-            options.networks,
-            TimingConfig(warmup=1, repeats=3, clock="cpu"),
-            NetworkSetConfig(seed=SEED),
-        )
-        changes_by_runtime = remeasure_networks(options.data, families, options.again)
+        timing, config = TimingConfig(warmup=1, repeats=3, clock="cpu"), NetworkSetConfig(seed=SEED)
+        first = collect_networks(options.data, families, options.networks, timing, config)
+        again = options.data.with_name(f"{options.data.name}_again")
+        changes = changes_percent(first, collect_networks(again, families, options.again, timing, config))
         model = shipped_model()
         rows = rows_of(model, load_networks(options.data, model.info["runtime"]), options.draws)
     except NasExtError as error:
         raise SystemExit(f"adapted_latency: error: {error}") from None
-    changes = {
-        name: round(100 * float(np.median(np.abs(ratios - 1))), 2) for name, ratios in changes_by_runtime.items()
-    }
     machine = measured_on(options.data) or describe_machine("cpu", 1)
     result = {"machine": machine, "aims": AIMS, "again_percent": changes, "rows": rows}
     write_result(options.out, result, command(__file__, argv))

@@ -11,7 +11,7 @@ import typer
 
 from nas_core.cli.options import settings_help, with_options
 from nas_core.errors import ConfigError
-from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, remeasure_networks
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import chosen_families, network_families
@@ -56,10 +56,6 @@ def _dataset(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Setting from the lists above; repeatable."),
     ] = None,
-    again: Annotated[
-        int,
-        typer.Option(min=0, help="Number of networks to measure a second time, for comparison."),
-    ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="List the families and exit.")] = False,
 ) -> None:
     if list_:
@@ -69,21 +65,12 @@ def _dataset(
         raise ConfigError("--out is missing; give --out FOLDER, or --list to show the families")
     pairs = read_pairs("set", settings or [])
     if from_timm is not None:
-        if families != "all" or again:
-            raise ConfigError("--families and --again have no effect with --from-timm; leave them or --from-timm out")
+        if families != "all":
+            raise ConfigError("--families has no effect with --from-timm; leave it or --from-timm out")
         limits = config_from(PublishedConfig, pairs, "setting of published networks")
         _published(out, from_timm, device, networks, limits)
         return
     selected = chosen_families(families)
-    if again:
-        for runtime, ratio in remeasure_networks(out, selected, again).items():
-            median = float(np.median(ratio))
-            deviation = float(np.quantile(np.abs(ratio / median - 1), 0.68))
-            typer.echo(
-                f"{runtime}: {len(ratio)} networks were measured again; median difference {100 * (median - 1):+.1f} %,"
-                f" two thirds within {100 * deviation:.1f} % of the median"
-            )
-        return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: pairs.pop(name) for name in list(pairs) if name in names}
     config = config_from(NetworkSetConfig, pairs, "setting of a data set")

@@ -52,8 +52,6 @@ def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data.graphs.static[:, 0].tolist() == [row["settings"]["batch"] for row in rows]
     code, _, err = run(capsys, *arguments, "--networks", 2)
     assert code == 2 and "was created with setting max_batch = 4" in err
-    code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
-    assert code == 0 and "1 networks were measured again" in out
 
 
 def test_adapt_measures_and_adapts_the_shipped_model(

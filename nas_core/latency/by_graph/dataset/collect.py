@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.device import pinned_threads
-from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files.journal import append_jsonl
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.files.writing import make_folder
 from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset.export import OPSET, calibrate, exported, without_weights
-from nas_core.latency.by_graph.dataset.folder import AGAIN, NetworkSet
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, NetworkWorkload, check_runtimes, workload
 from nas_core.latency.by_graph.families.family import Family, Settings
 from nas_core.latency.by_graph.families.images import GOOGLENET
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
 from nas_core.locks import file_lock
 from nas_core.optional import require
 from nas_core.progress import progress_bar
@@ -184,53 +183,6 @@ def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, Net
     calibrate(network, inputs)
     content = exported(network, inputs) if "onnxruntime" in config.runtimes else b""
     return {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
-
-
-def remeasure_networks(
-    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """Measure ``count`` networks of a folder a second time, and append the results to ``again.jsonl`` in the folder.
-
-    Args:
-        progress: True: a bar; False: nothing; None: a bar on a terminal, otherwise one line per minute.
-
-    Returns:
-        Second / first latency of the networks by runtime, both relative to the reference network.
-    """
-    dataset = NetworkSet.read(path)
-    if source := dataset.settings.get("source"):
-        raise ConfigError(f"{path} has latencies published by {source}; give a folder measured on this machine")
-    settings = {field.name: dataset.settings[field.name] for field in fields(NetworkSetConfig)}
-    config = NetworkSetConfig(**{**settings, "runtimes": tuple(settings["runtimes"])})
-    timing = timing_of(dataset.settings)
-    versions = check_runtimes(config.runtimes, timing.checked_here())
-    dataset.check_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
-    by_name = {family.name: family for family in families}
-    rows = [row for row in dataset.measured(config.runtimes[0]) if row["family"] in by_name]
-    if count > len(rows):
-        raise DataError(
-            f"{path} holds {len(rows)} measured networks of families {', '.join(by_name)}, but the count is {count};"
-            " give a lower count, or other --families"
-        )
-    rows_by_name = {rows[i]["name"]: rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)}
-    planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in rows_by_name.items()]
-    ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
-    reason = ""
-    with dataset_lock(dataset.path), progress_bar("measuring again", count, "network", progress) as advance:
-        references = _references(config, timing)
-        for network, outcome in _measure_groups(planned, references, config, timing):
-            if isinstance(outcome, str):
-                reason = outcome
-                _log.warning("%s cannot be measured again: %s", network.name, reason)
-                continue
-            measured = outcome.row(dataset.reference_ms)["measured"]
-            append_jsonl(dataset.path / AGAIN, {"name": network.name, "time": time.time(), "measured": measured})
-            for name, ratio in ratios.items():
-                ratio.append(measured[name]["relative"] / rows_by_name[network.name]["measured"][name]["relative"])
-            advance(1)
-    if not ratios[config.runtimes[0]]:
-        raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
-    return {name: np.array(ratio) for name, ratio in ratios.items()}
 
 
 class LoadedNetwork:

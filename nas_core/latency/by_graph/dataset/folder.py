@@ -22,7 +22,6 @@ from nas_core.latency.journal import check_conditions, read_journal
 from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
-AGAIN = "again.jsonl"
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 
 _log = logging.getLogger(__name__)
@@ -86,12 +85,8 @@ class NetworkSet:
         if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
             return None
         dataset = cls.read(path)
-        dataset.check_match(settings, machine)
+        check_conditions(path, (dataset.settings, dataset.machine), (settings, machine), "folder")
         return dataset
-
-    def check_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError if the folder has other settings or another machine."""
-        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "folder")
 
     def onnx_path(self, name: str) -> Path:
         return self.path / "onnx" / f"{name}.onnx"

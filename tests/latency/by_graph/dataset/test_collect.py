@@ -1,10 +1,8 @@
-"""Small data sets: planned, measured, killed and continued, measured a second time."""
+"""Small data sets: planned, measured, killed and continued."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files.journal import read_jsonl
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset.collect import collect_networks, planned_networks, remeasure_networks
-from nas_core.latency.by_graph.dataset.folder import AGAIN, NetworkSet
+from nas_core.latency.by_graph.dataset.collect import collect_networks, planned_networks
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset import tiny
-from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO, failing
+from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 
 pytestmark = pytest.mark.onnx
 
@@ -153,42 +150,3 @@ def test_batches_are_drawn() -> None:
     first = planned[0]
     assert [x.shape[0] for x in first.family.network(first.settings)[1]] == [first.settings["batch"]]
     assert "batch" not in planned_networks([ONE], 1, seed=3)[0].settings
-
-
-@pytest.fixture
-def folder(made: NetworkSet, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made.path, tmp_path / "set"))
-
-
-def rewrite(folder: Path, change: Callable[[dict[str, Any]], object], header: bool) -> None:
-    """Change the first line of the journal, or all others."""
-    journal = folder / "dataset.jsonl"
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    for line in lines[:1] if header else lines[1:]:
-        change(line)
-    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> None:
-    rewrite(
-        folder, lambda row: row["measured"]["torch"].update(relative=100 * row["measured"]["torch"]["relative"]), False
-    )
-    before = (folder / "dataset.jsonl").read_bytes()
-    repeated = remeasure_networks(folder, (ONE, TWO), 4, progress=False)
-    kept = read_jsonl(folder / AGAIN)
-    assert len(kept) == 4 and all(line["measured"]["torch"]["relative"] > 0 for line in kept)
-    assert set(repeated) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in repeated.values())
-    torch_ratio, onnx_ratio = (float(np.median(repeated[runtime])) for runtime in ("torch", "onnxruntime"))
-    assert torch_ratio < 0.1 < onnx_ratio < 100, "a busy machine may be ten times as slow"
-    assert (folder / "dataset.jsonl").read_bytes() == before
-
-
-def test_what_cannot_be_measured_again(folder: Path) -> None:
-    with pytest.raises(DataError, match="holds 3 measured networks of families one, but the count is 6"):
-        remeasure_networks(folder, (ONE,), 6)
-    broken = Family("two", "", TWO.sample, failing)
-    with pytest.raises(DataError, match="can be measured again, the last one because of: ValueError: no network"):
-        remeasure_networks(folder, (broken,), 2, progress=False)
-    rewrite(folder, lambda header: header["machine"].update(device_name="abacus"), True)
-    with pytest.raises(ConfigError, match="device_name = 'abacus'"):
-        remeasure_networks(folder, (ONE, TWO), 2)

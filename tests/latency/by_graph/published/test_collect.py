@@ -9,7 +9,6 @@ import pytest
 
 from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.counts import CountsModel
-from nas_core.latency.by_graph.dataset.collect import remeasure_networks
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
 from nas_core.latency.by_graph.published.collect import (
     PublishedConfig,
@@ -72,8 +71,6 @@ def test_what_does_not_fit_the_folder(folder: Path) -> None:
         collect_published(folder / "set", published, Source(), count=99)
     with pytest.raises(ConfigError, match="was created with setting seed = 0, now it is 1"):
         collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
-    with pytest.raises(ConfigError, match="published by tiny; give a folder measured"):
-        remeasure_networks(folder / "set", (), 2)
 
 
 def test_limits_of_one_network(tmp_path: Path) -> None:
