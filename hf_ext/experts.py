@@ -28,7 +28,7 @@ class Experts(nn.Module):
         self.differences = nn.ParameterDict(zeros)
         self.routers = nn.ModuleDict()
         for name, tensor in weights.items():
-            self.routers[_layer(name)] = ROUTERS.get(config.kind)(features, config, len(tensor))
+            self.routers[_layer(name)] = ROUTERS[config.kind](features, config, len(tensor))
 
     def __contains__(self, name: str) -> bool:
         return _key(name) in self.differences
