@@ -14,8 +14,6 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from hf_ext import per_layer
@@ -147,16 +145,6 @@ def read_model(folder: Path) -> PreTrainedModel:
             f"{folder / WEIGHTS} has no tensor {invalid[0]} of the shape that {CONFIG} requires; give an undamaged copy"
         )
     return model.eval()  # type: ignore[no-any-return]
-
-
-def read_tensors(folder: Path, module: nn.Module, prefix: str) -> None:
-    """Load the tensors of a folder whose names have a prefix into a module of the model."""
-    try:
-        files = [load_file(file) for file in sorted(folder.glob("*.safetensors"))]
-        tensors = {name: tensor for file in files for name, tensor in file.items() if name.startswith(prefix)}
-        module.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in tensors.items()})
-    except DAMAGED as error:
-        raise CheckpointError(f"{folder} has damaged weights ({reason(error)}); give an undamaged copy") from None
 
 
 def _class_of(settings: Mapping[str, Any], config: type[Any]) -> Any:

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from transformers import PreTrainedModel
 
-from hf_ext.experts import Experts
+from hf_ext.experts import Experts, load_experts
 from hf_ext.families import FAMILIES, PER_LAYER, Family, head_dim_of, head_groups
-from hf_ext.folder import SETTINGS, read_config, read_model, read_tensors
+from hf_ext.folder import SETTINGS, read_config, read_model
 from hf_ext.per_layer import resize_layers
-from nas_core.errors import CheckpointError, ConfigError
+from nas_core.errors import CheckpointError, NasExtError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.layers.depth import check_order, kept_layers
@@ -123,12 +123,9 @@ class ElasticModel(nn.Module):
         for side, count in self.depths.items():
             depth = sizes[self.family.setting(side, "layers")]
             layers[side] = kept_layers(range(count), depth, self.layer_order.get(side, ()))
-        subnet, experts = self.subnet(sizes, layers), self.experts
-        if experts is not None:
-            encoding = experts.encoding(architecture)
-            for name, tensor in subnet.weights.items():
-                if (source := self._source(name, layers)) in experts:
-                    subnet.weights[name] = experts(source, tensor, encoding)
+        subnet = self.subnet(sizes, layers)
+        if self.experts is not None:
+            self.experts(architecture, subnet.weights, lambda name: self._source(name, layers))
         return subnet
 
     def subnet(self, sizes: Mapping[str, Size], layers: Mapping[str, Sequence[int]]) -> Subnet:
@@ -312,13 +309,13 @@ def read_supernet(folder: Path) -> ElasticModel:
         network = ElasticModel(model, space, dict(settings["layer_order"]), list(settings["channels"]))
         if "mos" in settings:
             network.add_experts(MoSConfig(**settings["mos"]))
-            read_tensors(folder, network.experts, "experts.")
-    except (KeyError, TypeError, ConfigError) as error:
+    except (KeyError, TypeError, RuntimeError, NasExtError) as error:
         raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give an undamaged copy") from None
     if space.largest() != trained_architecture(space, genes_of(model)):
         raise CheckpointError(
             f"the search space in {folder / SETTINGS} does not match the model in the folder; give an undamaged copy"
         )
+    load_experts(folder, network.experts)
     return network.eval()
 
 

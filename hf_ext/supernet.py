@@ -34,8 +34,8 @@ class HuggingFaceSupernet(Supernet):
     ``loss`` is that of the model's head, in nats: of masked tokens, of the next token (with ``perplexity``), of the
     tokens of translations (``add_metric("bleu")`` adds ``bleu``), or of the classes of texts or images (with
     ``accuracy``).
-    Without one of these heads it is 1 minus ``spearman``, an :func:`hf_ext.texts.agreement` of sentence embeddings
-    (means over tokens) with the trained model's; the other is ``retrieval``.
+    Without one of these heads, sentence embeddings (means over tokens) are compared with the trained model's:
+    ``spearman`` and ``retrieval`` (see :func:`hf_ext.texts.agreement`), and ``loss``, which is 1 - ``spearman``.
 
     Args:
         data: folder with a text file for each subset, or with a folder of images by class.

@@ -30,6 +30,8 @@ MAX_TOKENS = 128
 _CHECKED = 200
 """Number of texts in which unknown tokens are counted."""
 _MASKED = 0.15
+_TIE = 1e-5
+"""Difference of cosine similarities below which two texts are equally similar to a third."""
 
 
 def open_tokenizer(folder: Path) -> Any:
@@ -161,16 +163,15 @@ def agreement(embeddings: Tensor, teacher: Tensor) -> dict[str, float]:
     """Return the agreement of two models' sentence embeddings (N, C), 1 for equal ones.
 
     - ``spearman``: Spearman's correlation of the cosine similarities of all pairs of sentences.
-    - ``retrieval``: share of sentences for which the same other sentence is the most similar one.
+    - ``retrieval``: share of sentences whose most similar other sentence is the same.
     """
     rows, columns = torch.triu_indices(len(teacher), len(teacher), 1)
-    matrices = [similarities(x) for x in (embeddings, teacher)]
-    pairs = [matrix[rows, columns].cpu().numpy() for matrix in matrices]
-    first, second = (matrix.fill_diagonal_(-1).argmax(1) for matrix in matrices)
-    return {
-        "spearman": float(spearmanr(*pairs).statistic),
-        "retrieval": float((first == second).double().mean()),
-    }
+    student, target = (similarities(x) for x in (embeddings, teacher))
+    pairs = [matrix[rows, columns].cpu().numpy() for matrix in (student, target)]
+    nearest = student.fill_diagonal_(-torch.inf).argmax(1, keepdim=True)
+    target.fill_diagonal_(-torch.inf)
+    right = target.gather(1, nearest)[:, 0] > target.max(1).values - _TIE
+    return {"spearman": float(spearmanr(*pairs).statistic), "retrieval": float(right.double().mean())}
 
 
 def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:

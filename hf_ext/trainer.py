@@ -68,6 +68,10 @@ class SupernetTrainer(Trainer):
             )
         if self.args.gradient_checkpointing:
             raise ConfigError("gradient_checkpointing is set, which supernets do not support; leave it out")
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            raise ConfigError(
+                "FSDP or DeepSpeed is enabled, which supernets do not support; use DDP, by torchrun alone"
+            )
         self.model_accepts_loss_kwargs = self.loss_is_scaled_for_ga = False  # Trainer averages accumulated batches
         self.supernet.to(self.args.device)
         self.teacher = None if distill == "labels" else copy.deepcopy(self.supernet).requires_grad_(False).eval()
@@ -100,9 +104,14 @@ class SupernetTrainer(Trainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return a subnet's loss divided by the number of subnets per update; in evaluation, the model's own loss."""
-        if self._current is None:
+        """Return a subnet's loss divided by the number of subnets per update; in evaluation, the largest subnet's."""
+        if self._current is None and self.supernet.experts is None:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        if self._current is None:
+            largest = self.supernet.select(self.supernet.space.largest())
+            output = self.supernet(largest, inputs, training=False)
+            metrics = {name: value for name, value in output.items() if "hidden_states" not in name}
+            return (output["loss"], metrics) if return_outputs else output["loss"]
         subnet, share = self._current
         with self.accelerator.autocast():
             output = self.supernet(subnet, inputs, training=self.teacher is None)
@@ -138,6 +147,8 @@ class SupernetTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         super()._save(output_dir, state_dict)
+        if not self.args.should_save:
+            return
         folder = Path(output_dir or self.args.output_dir)
         copy_companions(self.folder, folder)
         inherited = {name: self.settings.get(name) for name in ("teacher", "data")}

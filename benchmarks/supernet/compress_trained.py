@@ -167,7 +167,7 @@ def evaluate_texts(trained: Any, model: Any) -> dict[str, float]:
         if trained.head:
             metrics[f"{file.stem}_perplexity"] = math.exp(values["loss"])
         else:
-            metrics[file.stem] = values["agreement"] / 100
+            metrics |= {file.stem: values["agreement"] / 100, f"{file.stem}_retrieval": values["retrieval"] / 100}
     return metrics
 
 
@@ -182,7 +182,7 @@ class Comparison:
         self.open_trained_network, self.trained, self.config = open_trained_network, open_trained_network(), config
         self.compression = Compression(self.trained, config)
         self._candidates: dict[float, list[Candidate]] = {}
-        self.restored = False  # True if the last training raised the loss
+        self.restored = False  # True if the last training raised the loss or diverged
 
     def methods(self, task: str) -> list[str]:
         if task in PACKAGES:

@@ -38,7 +38,7 @@ class Compressible(Trained, Protocol):
         """Return a loss between static networks that replaces the losses on logits, or None."""
 
     def agreement(self, model: nn.Module, batches: Sequence[Any]) -> dict[str, float] | None:
-        """Return ``loss`` and metrics of a network without logits, compared with the trained one; else None."""
+        """Return ``loss`` and percentages of a network without logits, compared with the trained one; else None."""
 
     def token_masks(self, batch: Any) -> Mapping[str, Tensor]:
         """Return side (encoder, decoder) -> mask (B, T), True at tokens; sides without padding are absent."""

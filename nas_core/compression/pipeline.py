@@ -50,7 +50,7 @@ class CompressConfig:
     """Largest gradient norm."""
     distill_weight: float = 0.5
     """Weight, from 0 to 1, of the loss against the trained network's probabilities; the rest is the loss against
-    targets.
+    targets. Sentence encoders are trained by their features alone.
     """
     distill_features: float = 4.0
     """Weight of the loss against the trained network's features, the inputs of the output layer: 1 - cosine
@@ -94,7 +94,7 @@ class Row:
 
     name: str
     metrics: dict[str, float]
-    """``loss`` and the host framework's metric, on validation samples that did not select candidates."""
+    """``loss`` and the host framework's metrics, on validation samples that did not select candidates."""
     share: float
     """Latency as a fraction of the trained network's."""
     latency_ms: float
@@ -223,16 +223,14 @@ class Compression:
         weights = {name: value.clone() for name, value in model.state_dict().items()}
         with own_streams(self.config.seed, self.config.device):
             updates = distill(self.trained, model, self.teacher, self.config)
-        after = evaluate(self.trained, model, self.selection)["loss"]
         diverged = updates < self.config.updates
-        if (after <= before and not diverged) or math.isnan(before):
+        after = before if diverged else evaluate(self.trained, model, self.selection)["loss"]
+        if not diverged and (after <= before or math.isnan(before)):
             return updates
         model.load_state_dict(weights)
         cause = f"diverged at update {updates + 1}" if diverged else f"raised the loss from {before:.3f} to {after:.3f}"
-        self.log(
-            f"training {cause}, so the weights before training are kept; give an --lr below"
-            f" {lr_of(self.trained, self.config):.2g}, or more --updates"
-        )
+        lr = lr_of(self.trained, self.config)
+        self.log(f"training {cause}, so the weights before training are kept; give an --lr below {lr:.2g}")
         return 0
 
     def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:

@@ -19,7 +19,7 @@ _LR_CHANNELS = 0.2
 
 
 def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) -> dict[str, float]:
-    """Return ``loss`` (cross-entropy in nats, or a distance) and the host framework's metric (percent) over batches."""
+    """Return ``loss`` (cross-entropy in nats, or a distance) and the host's metrics (percent) over batches."""
     training = model.training
     model.eval()
     total = torch.zeros(3, dtype=torch.float64)

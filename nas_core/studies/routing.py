@@ -150,7 +150,7 @@ def _routed(subject: Subject) -> Any:
     network = subject.supernet.network
     if not any(isinstance(module, Router) for module in network.modules()):
         raise ConfigError(
-            f"{subject.path} has no experts and so no router; routing needs a supernet that was trained with --mos"
+            f"{subject.path} has no experts and so no router; routing needs a supernet with experts (--mos)"
         )
     return network
 

@@ -20,8 +20,8 @@ CHANGES = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "
 def main() -> None:
     family, texts, out = map(Path, sys.argv[1:])
     torch.set_num_threads(1)
-    changes = {**CHANGES, "ddp_backend": "gloo", "save_strategy": "no"}
-    training = trainer(family, texts, out / "run", 2, changes)
+    changes = {**CHANGES, "ddp_backend": "gloo", "save_only_model": True}
+    training = trainer(family, texts, out / f"run{os.environ['RANK']}", 2, changes)
     batches, step = list[dict[str, Any]](), training.training_step
 
     def training_step(model: Any, inputs: dict[str, Any], *rest: Any) -> Any:

@@ -11,9 +11,14 @@ import torch
 
 from hf_ext.network import read_supernet
 from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.layers import MoSConfig
 from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import convert
+from nas_core.supernet.host import open_trained
 from tests.hf_ext.test_trainer import trainer, weights
+from tests.hf_ext.tiny import save
 
 KINDS = ("layer", "neuron")
 
@@ -45,8 +50,8 @@ def test_mixed_differences_are_added_to_slices_of_the_weights(family: Path) -> N
     experts, smallest = network.experts, network.space.smallest()
     assert experts is not None
     plain = network.subnet(network.select(smallest).sizes, network.select(smallest).layers)
-    for parameter in experts.differences.values():
-        torch.nn.init.normal_(parameter)
+    for router in experts.routers.values():
+        torch.nn.init.normal_(router.out.weight)
     encoding = torch.from_numpy(network.space.encode(smallest, "layers")[0])
     mixed = network.select(smallest).weights
     layer = "encoder.layer.0.intermediate.dense"
@@ -71,8 +76,12 @@ def test_a_training_with_experts_is_saved_resumed_and_extracted(
 
     training = trainer(family, texts, tmp_path / "whole", mos=MoSConfig(kind=kind))
     training.train()
-    differences = training.supernet.experts.differences
-    assert all(parameter.abs().max() > 0 for parameter in differences.values())
+    experts = training.supernet.experts
+    first, second = training.supernet.space.largest(), training.supernet.space.smallest()
+    mixtures = [
+        next(iter(experts.routers.values()))(torch.from_numpy(experts.space.encode(x)[0]), 3) for x in (first, second)
+    ]
+    assert (mixtures[0] - mixtures[1]).abs().max() > 1e-4, "the router distinguishes architectures"
     saved = tmp_path / "whole" / "checkpoint-4"
     expected = outputs(training.supernet, batch)
     torch.testing.assert_close(outputs(read_supernet(saved), batch), expected)
@@ -95,6 +104,35 @@ def test_wrong_experts(family: Path, texts: Path, tmp_path: Path) -> None:
     saved = tmp_path / "run" / "checkpoint-2"
     with pytest.raises(ConfigError, match="leave mos out"):
         trainer(saved, texts, tmp_path / "again", mos=MoSConfig(kind="layer"))
+    settings = read_json(saved / "nas_ext.json")
+    assert settings["mos"]["experts"] == 2
+    for mos in ({"kind": "layer", "experts": 3}, {"kind": "neuron"}, None):
+        changed = {**settings, "mos": mos} if mos else {k: v for k, v in settings.items() if k != "mos"}
+        write_json(saved / "nas_ext.json", changed)
+        with pytest.raises(CheckpointError, match=r"other experts than its nas_ext.json says, such as experts\."):
+            read_supernet(saved)
+    for mos in ({"kind": "none"}, {"kind": "foo"}, {"kind": "layer", "encoding": "foo"}, {"kind": "layer", "size": 1}):
+        write_json(saved / "nas_ext.json", {**settings, "mos": mos})
+        with pytest.raises(CheckpointError, match=r"nas_ext\.json is damaged"):
+            read_supernet(saved)
+    write_json(saved / "nas_ext.json", settings)
     shutil.copy(family / "model.safetensors", saved)
-    with pytest.raises(CheckpointError, match="experts"):
+    with pytest.raises(CheckpointError, match="other experts"):
         read_supernet(saved)
+
+
+def test_evaluation_uses_the_largest_subnet(texts: Path, tmp_path: Path) -> None:
+    convert(open_trained(save("BertForMaskedLM", tmp_path / "trained")), tmp_path / "family")
+    training = trainer(tmp_path / "family", texts, tmp_path / "run", mos=MoSConfig(kind="layer"))
+    for router in training.supernet.experts.routers.values():
+        torch.nn.init.normal_(router.out.bias, std=9)
+    batch = dict(next(iter(training.get_train_dataloader())))
+    batch["labels"] = batch["input_ids"]
+    with torch.no_grad():
+        loss, output = training.compute_loss(training.model, batch, return_outputs=True)
+        largest = training.supernet.select(training.supernet.space.largest())
+        expected = training.supernet(largest, batch, training=False)
+        plain = training.model.eval()(**batch)
+    torch.testing.assert_close(loss, expected.loss)
+    torch.testing.assert_close(output["logits"], expected.logits)
+    assert abs(float(loss - plain.loss)) > 1e-3

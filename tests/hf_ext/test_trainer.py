@@ -117,6 +117,8 @@ def _labelled(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def test_two_processes_train_by_their_mean_gradient(family: Path, texts: Path, tmp_path: Path) -> None:
     workers = start(2, "-m", "tests.hf_ext.ddp_rank", str(family), str(texts), str(tmp_path))
     assert [code for code, _, _ in workers] == [0, 0], workers
+    assert open_supernet(tmp_path / "run0" / "checkpoint-2").space == open_supernet(family).space
+    assert not [*(tmp_path / "run1").rglob("*.json")], "only the first process saves"
     first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     for name, tensor in first["weights"].items():
         torch.testing.assert_close(tensor, second["weights"][name], msg=name)
