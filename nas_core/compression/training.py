@@ -75,7 +75,7 @@ def distill(trained: Compressible, model: Any, teacher: Any, config: Any) -> int
     return int(config.updates)
 
 
-class _LastLinear(TorchFunctionMode):
+class LastLinear(TorchFunctionMode):
     """Recorder of the input of the last linear layer, which is the output layer."""
 
     features: Tensor
@@ -89,9 +89,9 @@ class _LastLinear(TorchFunctionMode):
 def _loss(trained: Compressible, model: Any, teacher: Any, config: Any, batch: Any) -> Tensor:
     if (distance := trained.distance(model, teacher, batch)) is not None:
         return distance
-    with torch.no_grad(), _LastLinear() as target:
+    with torch.no_grad(), LastLinear() as target:
         soft, _ = trained.logits(teacher, batch)
-    with _LastLinear() as last:
+    with LastLinear() as last:
         logits, targets = trained.logits(model, batch)
     weight, features = config.distill_weight, last.features
     loss: Tensor = (1 - weight) * F.cross_entropy(logits, targets) + weight * distillation_loss(logits, soft)

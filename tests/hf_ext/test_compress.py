@@ -14,7 +14,7 @@ from hf_ext.texts import agreement
 from nas_core.cli import main
 from nas_core.compression.candidates import PROFILES, pruned
 from nas_core.compression.repair import Repair, record, refit, sublayers_of
-from nas_core.compression.training import evaluate
+from nas_core.compression.training import LastLinear, evaluate
 from nas_core.supernet.host import open_trained
 from tests.hf_ext.tiny import save
 
@@ -191,3 +191,20 @@ def test_agreement_of_sentence_embeddings() -> None:
     assert agreement(3 * trained, trained) == {"spearman": pytest.approx(1), "retrieval": 1}
     metrics = agreement(one_moved, trained)
     assert metrics == {"spearman": pytest.approx(5 / 7), "retrieval": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "output_layer"),
+    [
+        ("BertForMaskedLM", "cls.predictions.decoder"),
+        ("LlamaForCausalLM", "lm_head"),
+        ("MarianMTModel", "lm_head"),
+    ],
+)
+def test_features_are_the_inputs_of_the_output_layer(name: str, output_layer: str, data: Path, tmp_path: Path) -> None:
+    trained = open_trained(save(name, tmp_path / "trained"), data=str(data))
+    model, batch = trained.static(trained.space.largest()), trained.held_out(12)[0]
+    with torch.no_grad(), LastLinear() as last:
+        logits = model(**batch).logits
+    with torch.no_grad():
+        torch.testing.assert_close(model.model.get_submodule(output_layer)(last.features), logits)
