@@ -205,12 +205,6 @@ class TimmHost(Host):
     name = "timm"
     precisions = PRECISIONS
 
-    @property
-    def networks(self) -> Any:
-        from timm_ext.published import NETWORKS
-
-        return NETWORKS
-
     def recognises(self, checkpoint: Path) -> bool:
         content = _content(checkpoint)
         return _is_own_format(content) or all(name in content for name in _TIMM_MARKS)

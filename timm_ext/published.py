@@ -12,6 +12,7 @@ import torch
 from timm.utils import reparameterize_model
 from torch import nn
 
+from nas_core.latency.by_graph.published.collect import NetworkSource
 from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 _ROUNDED_M = 0.0051
@@ -56,12 +57,4 @@ def _millions(network: nn.Module) -> float:
     return sum(param.numel() for param in network.parameters()) / 1e6
 
 
-class TimmNetworks:
-    """Source of timm's networks, a :class:`nas_core.latency.by_graph.published.collect.NetworkSource`."""
-
-    name = "timm"
-    version = str(timm.__version__)
-    opener = staticmethod(open_exporter)
-
-
-NETWORKS = TimmNetworks()
+NETWORKS = NetworkSource("timm", str(timm.__version__), open_exporter)

@@ -157,11 +157,6 @@ class Host(Adapter):
         """Return the source and target vocabulary sizes of a data folder, or None if it belongs to another host."""
         return None
 
-    @property
-    def networks(self) -> Any:
-        """:class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
-        raise UnsupportedError(f"host {self.name!r} cannot build networks by name; give another host")
-
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
     """Yield each registered host by name, or the error if its packages are missing.

@@ -34,7 +34,7 @@ from nas_core.predictor.artifact import write_artifact
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.latency.by_graph.dataset.tiny import ONE, TIMING
 from tests.latency.by_graph.networks import data
-from tests.latency.by_graph.published.tiny import Source
+from tests.latency.by_graph.published.tiny import SOURCE
 from tests.latency.by_graph.toy import toy_networks
 
 SPACE, WMT = get_space("hat_small"), get_space("hat_wmt14_en_de")
@@ -225,9 +225,9 @@ def test_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join([TABLE, "i7,net,224,1,2,1,1,1", "gpu,net,224,1,1,1,1,1"]))
     table = read_published(path)
-    check(lambda: collect_published(tmp_path / "set", table, Source(), "i8"), UnknownChoiceError, "'i8'")
-    check(lambda: collect_published(tmp_path / "set", table, Source()), ConfigError, "i7, gpu")
-    check(lambda: collect_published(tmp_path / "set", table, Source(), "i7", 2), ConfigError, "has 1 networks of i7")
+    check(lambda: collect_published(tmp_path / "set", table, SOURCE, "i8"), UnknownChoiceError, "'i8'")
+    check(lambda: collect_published(tmp_path / "set", table, SOURCE), ConfigError, "i7, gpu")
+    check(lambda: collect_published(tmp_path / "set", table, SOURCE, "i7", 2), ConfigError, "has 1 networks of i7")
     for content in (b"\x1f\x8b\x00broken", b"\xff\xfe\x00", gzip.compress(b"x" * 100)[:-9]):
         path.write_bytes(content)
         check(lambda: read_published(path), DataError, "t.csv")

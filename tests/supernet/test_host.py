@@ -88,7 +88,6 @@ def test_what_a_host_leaves_out_is_unsupported(register: Register, tmp_path: Pat
         lambda: supernet.training_data(),
         lambda: supernet.standalone_command(architecture, path, {}),
         lambda: open_trained(path),
-        lambda: toy.networks,
     ):
         with pytest.raises(UnsupportedError):
             call()

@@ -67,7 +67,7 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
         (options, "give --out FOLDER"),
         (["--out", out, *options], "has measurements of i7, gpu; give one of them with --device"),
         (["--out", out, *options, "--device", "i8"], "Did you mean 'i7'?"),
-        (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "'visits'"),
+        (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "--set have no effect with --from-timm"),
         (["--out", out, *options, "--device", "i7", "--networks", 9], "count is 9, but the table has"),
     ]:
         code, output, err = run(capsys, "dataset", *arguments)

@@ -15,16 +15,11 @@ from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import chosen_families, network_families
-from nas_core.latency.by_graph.published.collect import (
-    NetworkSource,
-    PublishedConfig,
-    collect_published,
-    network_source,
-    read_published,
-)
+from nas_core.latency.by_graph.published.collect import NetworkSource, collect_published, read_published
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
 from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs
+from nas_core.registry import import_object
 from nas_core.report.tables import Column, Table
 
 _FAMILY_COLUMNS = (
@@ -63,14 +58,12 @@ def _dataset(
         return
     if out is None:
         raise ConfigError("--out is missing; give --out FOLDER, or --list to show the families")
-    pairs = read_pairs("set", settings or [])
     if from_timm is not None:
-        if families != "all":
-            raise ConfigError("--families has no effect with --from-timm; leave it or --from-timm out")
-        limits = config_from(PublishedConfig, pairs, "setting of published networks")
-        _published(out, from_timm, device, networks, limits)
+        if families != "all" or settings:
+            raise ConfigError("--families and --set have no effect with --from-timm; leave them or --from-timm out")
+        _published(out, from_timm, device, networks)
         return
-    selected = chosen_families(families)
+    pairs, selected = read_pairs("set", settings or []), chosen_families(families)
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: pairs.pop(name) for name in list(pairs) if name in names}
     config = config_from(NetworkSetConfig, pairs, "setting of a data set")
@@ -97,9 +90,9 @@ def _print_families(dataset: NetworkSet) -> None:
         typer.echo(f"{len(measured) / seconds * 3600:.0f} networks per hour")
 
 
-def _published(out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig) -> None:
-    table, source = read_published(csv, device), network_source("timm")
-    collected = collect_published(out, table, source, device, networks, config)
+def _published(out: Path, csv: Path, device: str | None, networks: int | None) -> None:
+    table, source = read_published(csv, device), import_object("networks of timm", "timm_ext.published:NETWORKS")
+    collected = collect_published(out, table, source, device, networks)
     _print_families(collected)
     measured = sum("error" not in row for row in collected.rows)
     typer.echo(f"{measured} networks in {out}, as timm measured them on {collected.machine['device_name']}")
@@ -143,7 +136,6 @@ dataset = with_options(
             _HELP,
             settings_help("Networks; --set NAME=VALUE", NetworkSetConfig),
             settings_help("Timing; --set NAME=VALUE, but for device; default: warmup=1, repeats=3", TimingConfig),
-            settings_help("With --from-timm; --set NAME=VALUE", PublishedConfig),
         ]
     ),
 )

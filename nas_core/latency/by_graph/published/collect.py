@@ -13,10 +13,8 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
-from nas_core.adapters import ADAPTERS
-from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.files.reading import read_bytes, real_path
 from nas_core.jobs import Failure, Opener
@@ -25,7 +23,6 @@ from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.optional import require
 from nas_core.progress import progress_bar
-from nas_core.registry import import_object
 from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
@@ -42,6 +39,8 @@ _COLUMNS = {
     "macts": ("macts", "infer_macts"),
 }
 _COSTS = ("params_m", "gmacs", "macts")
+_LIMITS = {"max_seconds": 300.0, "max_memory_gb": 8.0, "max_nodes": 5000}  # of the export of a network
+_SEED = 0  # of the order of the networks, recorded in folders
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
 
@@ -133,8 +132,8 @@ def _number(cells: Mapping[str, str], column: str, location: str, kind: Callable
     return value
 
 
-class NetworkSource(Protocol):
-    """Builder of published networks by name; attribute ``networks`` of the adapter of a framework."""
+class NetworkSource(NamedTuple):
+    """Builder of published networks by name."""
 
     name: str
     version: str
@@ -143,41 +142,12 @@ class NetworkSource(Protocol):
     ``build``, which returns the result of ``exporting``."""
 
 
-def network_source(name: str) -> NetworkSource:
-    """Return the builder of published networks of a framework, such as timm.
-
-    Raises:
-        MissingHostError: the framework is not installed.
-    """
-    host: Any = import_object(f"host {name!r}", ADAPTERS.get(name).host)
-    return host.networks  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedConfig:
-    """Settings of a data set of published networks."""
-
-    seed: int = 0
-    """Seed of the random order of the networks."""
-    max_seconds: float = 300.0
-    """Maximum time of the export of a network in s; slower ones are skipped."""
-    max_memory_gb: float = 8.0
-    """Memory limit of the exporting process in GB."""
-    max_nodes: int = 5000
-    """Maximum number of graph nodes; larger networks are skipped."""
-
-    def __post_init__(self) -> None:
-        minimum = {"seed": 0, "max_seconds": 1, "max_memory_gb": 1, "max_nodes": 1}
-        check_fields(self, "published networks", {name: Range(number) for name, number in minimum.items()})
-
-
 def collect_published(
     path: str | Path,
     table: Mapping[str, Sequence[PublishedNetwork]],
     source: NetworkSource,
     device: str | None = None,
     count: int | None = None,
-    config: PublishedConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
     """Export networks with published latencies until the folder has ``count``, including skipped ones.
@@ -195,7 +165,7 @@ def collect_published(
         ConfigError: the folder has other networks, or another process writes to it.
         NasExtError: no network can be exported.
     """
-    config, folder = config or PublishedConfig(), Path(path)
+    folder = Path(path)
     require("onnx", "exporting networks", "onnx")
     if device is None and len(table) > 1:
         raise ConfigError(f"the table has measurements of {', '.join(table)}; give one of them with --device")
@@ -205,9 +175,9 @@ def collect_published(
     networks = table[name]
     if count is not None and not 1 <= count <= len(networks):
         raise ConfigError(f"count is {count}, but the table has {len(networks)} networks of {name}; give at most that")
-    planned = sorted(networks, key=lambda network: _order_key(network, config.seed))[:count]
+    planned = sorted(networks, key=_order_key)[:count]
     digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
-    settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
+    settings = {"source": source.name, "table": digest[:12], "seed": _SEED, "opset": OPSET}
     machine = {"device_name": name, "measured_by": f"as published by {source.name}"}
     with dataset_lock(folder):
         dataset = NetworkSet.resume(folder, settings, machine)
@@ -215,12 +185,7 @@ def collect_published(
             dataset = NetworkSet.create(folder, settings, machine, {RUNTIME: 1.0})
         exported = {row["name"] for row in dataset.rows}
         waiting = [network for network in planned if network.name not in exported]
-        limits = {
-            "folder": str(real_path(dataset.path / "onnx")),
-            "max_seconds": config.max_seconds,
-            "max_memory_gb": config.max_memory_gb,
-            "max_nodes": config.max_nodes,
-        }
+        limits = {"folder": str(real_path(dataset.path / "onnx")), **_LIMITS}
         with progress_bar("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 group = waiting[first : first + _PER_WORKER]
@@ -235,8 +200,8 @@ def collect_published(
     return dataset
 
 
-def _order_key(network: PublishedNetwork, seed: int) -> tuple[str, int]:
-    text = f"{seed} {network.model} {network.img_size}"
+def _order_key(network: PublishedNetwork) -> tuple[str, int]:
+    text = f"{_SEED} {network.model} {network.img_size}"
     return hashlib.sha256(text.encode()).hexdigest(), network.batch_size
 
 

@@ -85,7 +85,7 @@ def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nod
     start_time = time.perf_counter()
     content, graph_info = _exported(network, item)
     if len(graph_info.graph) > max_nodes:
-        raise NasExtError(f"the graph has {len(graph_info.graph)} nodes, more than max_nodes = {max_nodes}")
+        raise NasExtError(f"the graph has {len(graph_info.graph)} nodes, more than {max_nodes}")
     write_atomic(folder / f"{item['name']}.onnx", content)
     return {
         "seconds": time.perf_counter() - start_time,

@@ -10,19 +10,13 @@ import pytest
 from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
-from nas_core.latency.by_graph.published.collect import (
-    PublishedConfig,
-    PublishedNetwork,
-    collect_published,
-    read_published,
-)
+from nas_core.latency.by_graph.published.collect import PublishedNetwork, collect_published, read_published
 from nas_core.latency.by_graph.published.export import exporting
-from tests.latency.by_graph.published.tiny import Source, build, table
+from tests.latency.by_graph.published.tiny import SOURCE, build, table
 
 pytestmark = pytest.mark.onnx
 ROWS = [f"i7,conv{width},{16 + width % 3},{1 + width % 2},{1 + width / 10},,," for width in range(4, 16)]
 BROKEN = ["foreign", "greedy", "lost"]
-CONFIG = PublishedConfig(max_seconds=60)
 OF_TIMM = (
     "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count,infer_gmacs,infer_macts\n"
     "resnet18,224,8000.5,127.99,1024,11.69,1.82,2.48\n"
@@ -35,10 +29,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve networks, of which four were made in a first call, and three that cannot be."""
     path = tmp_path_factory.mktemp("published")
     published = read_published(table(path / "t.csv", *ROWS, *(f"i7,{name},16,1,1,,," for name in BROKEN)))
-    collect_published(path / "set", published, Source(), count=4, config=CONFIG, progress=False)
+    collect_published(path / "set", published, SOURCE, count=4, progress=False)
     first = (path / "set" / "dataset.jsonl").read_text()
     assert len(first.splitlines()) == 5
-    collect_published(path / "set", published, Source(), config=CONFIG, progress=False)
+    collect_published(path / "set", published, SOURCE, progress=False)
     assert (path / "set" / "dataset.jsonl").read_text().startswith(first)
     return path
 
@@ -68,9 +62,10 @@ def test_what_models_learn(folder: Path) -> None:
 def test_what_does_not_fit_the_folder(folder: Path) -> None:
     published = read_published(folder / "t.csv")
     with pytest.raises(ConfigError, match=r"count is 99, but .* has 15 networks of i7"):
-        collect_published(folder / "set", published, Source(), count=99)
-    with pytest.raises(ConfigError, match="was created with setting seed = 0, now it is 1"):
-        collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
+        collect_published(folder / "set", published, SOURCE, count=99)
+    fewer = {"i7": published["i7"][1:]}
+    with pytest.raises(ConfigError, match="was created with setting table"):
+        collect_published(folder / "set", fewer, SOURCE)
 
 
 def test_limits_of_one_network(tmp_path: Path) -> None:
@@ -78,7 +73,7 @@ def test_limits_of_one_network(tmp_path: Path) -> None:
     export = exporting(build, str(tmp_path), 1, None, 3)
     assert export({**item, "model": "sleeper"}) == {"family": "sleeper", "error": "the export takes longer than 1 s"}
     patient = exporting(build, str(tmp_path), 60, None, 3)
-    assert "nodes, more than max_nodes = 3" in patient({**item, "model": "conv8"})["error"]
+    assert "nodes, more than 3" in patient({**item, "model": "conv8"})["error"]
     other = patient({**item, "model": "conv8", "params_m": 0.5})
     assert "0.00 M parameters, but 0.5 M were published" in other["error"]
     assert list(tmp_path.iterdir()) == []

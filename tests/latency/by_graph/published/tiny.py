@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nas_core.latency.by_graph.published.collect import NetworkSource
 from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 COLUMNS = "device,model,img_size,batch_size,step_ms,param_count_m,gmacs,macts"
@@ -85,10 +86,7 @@ def opener(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return exporting(build, **limits)
 
 
-class Source:
-    """What a host offers."""
-
-    name, version, opener = "tiny", "1.0", staticmethod(opener)
+SOURCE = NetworkSource("tiny", "1.0", opener)
 
 
 def table(path: Path, *rows: str) -> Path:
