@@ -6,8 +6,6 @@ Shapes: B batch, H heads, T/S query and key length, D head dim.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +22,6 @@ from nas_core.layers.attention.cosformer.common import (
 )
 from nas_core.layers.attention.cosformer.streaming import streaming_attention
 from nas_core.layers.torch_modes import is_exporting, without_autocast
-from nas_core.precision import tf32
 
 FORMS = ("auto", "streaming", "chunked", "dense")
 """Implementations of linear attention.
@@ -132,10 +129,10 @@ def dense_attention(
     mask: Tensor | None,
     causal: bool,
 ) -> Tensor:
-    exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
+    exact, dtype = working_dtype(q), factor_dtype(q)
     factor = 2.0 ** -q.shape[-1].bit_length()
     # Not a float16 product: its gradient is divided by up to eps.
-    weights = multiply(torch.relu(q).to(dtype) * factor, torch.relu(k).to(dtype).mT).to(exact)
+    weights = torch.matmul(torch.relu(q).to(dtype) * factor, torch.relu(k).to(dtype).mT).to(exact)
     weights = weights * (query.sin * key.sin.mT + query.cos * key.cos.mT)
     if causal:
         weights = weights.tril()
@@ -168,29 +165,29 @@ def chunked_sums(
     if not causal:
         return _all_keys(q, rotated_q, rotated_k, values)
     assert max_length is not None
-    length, exact, multiply = q.shape[2], working_dtype(q), multiply_for(q)
+    length, exact = q.shape[2], working_dtype(q)
     blocks = [_blocks(x, BLOCK) for x in (queries, keys, values, rotated_q, rotated_k)]
     queries, keys, values, rotated_q, rotated_k = blocks
     steps = torch.arange(BLOCK, device=q.device, dtype=torch.float64)
     cosines = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(dtype)
-    block_weights = multiply(queries, keys.transpose(-1, -2)) * cosines
+    block_weights = torch.matmul(queries, keys.transpose(-1, -2)) * cosines
     # Blocks are summed in float32: a bfloat16 state is off by up to 4 %.
-    state = _cumulative_before(multiply(rotated_k.transpose(-1, -2), values), exact).to(dtype)
-    sums = multiply(block_weights, values).to(exact) + multiply(rotated_q, state)
+    state = _cumulative_before(torch.matmul(rotated_k.transpose(-1, -2), values), exact).to(dtype)
+    sums = torch.matmul(block_weights, values).to(exact) + torch.matmul(rotated_q, state)
     total = _cumulative_before(rotated_k.sum(-2, keepdim=True, dtype=exact), exact).to(dtype)
     weights = block_weights.sum(-1, keepdim=True, dtype=exact) + (rotated_q * total).sum(-1, keepdim=True, dtype=exact)
     return sums.flatten(2, 3)[:, :, :length], weights.flatten(2, 3)[:, :, :length]
 
 
 def _all_keys(q: Tensor, rotated_q: Tensor, rotated_k: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    dtype, exact, multiply = rotated_q.dtype, working_dtype(q), multiply_for(q)
+    dtype, exact = rotated_q.dtype, working_dtype(q)
     if dtype == exact:
-        state = multiply(rotated_k.transpose(-1, -2), values)
+        state = torch.matmul(rotated_k.transpose(-1, -2), values)
     else:
-        products = multiply(_blocks(rotated_k, _SUM_BLOCK).transpose(-1, -2), _blocks(values, _SUM_BLOCK))
+        products = torch.matmul(_blocks(rotated_k, _SUM_BLOCK).transpose(-1, -2), _blocks(values, _SUM_BLOCK))
         state = products.sum(2, dtype=exact).to(dtype)
     total = rotated_k.sum(-2, keepdim=True, dtype=exact).to(dtype)
-    return multiply(rotated_q, state).to(exact), (rotated_q * total).sum(-1, keepdim=True, dtype=exact)
+    return torch.matmul(rotated_q, state).to(exact), (rotated_q * total).sum(-1, keepdim=True, dtype=exact)
 
 
 def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
@@ -218,28 +215,3 @@ def _blocks(x: Tensor, block: int) -> Tensor:
 def factor_dtype(x: Tensor) -> torch.dtype:
     """Return the dtype of matrix products: bfloat16 or float64 for such inputs, otherwise float32."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
-
-
-def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the matrix product for tensors like ``x``: in TF32 for float16 on CUDA."""
-    if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
-        return torch.matmul
-    return _TF32Product.apply
-
-
-class _TF32Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-        ctx.save_for_backward(a, b)
-        with tf32(True):
-            return a @ b
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        (grad,) = grads
-        a, b = ctx.saved_tensors
-        with tf32(True):
-            return (
-                grad @ b.mT if ctx.needs_input_grad[0] else None,
-                a.mT @ grad if ctx.needs_input_grad[1] else None,
-            )
