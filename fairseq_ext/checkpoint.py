@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.files.archives import DAMAGED_ARCHIVE, check_archive
+from nas_core.files.reading import check_regular
 from nas_core.files.writing import atomic_output
 from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture, SearchSpace
@@ -39,8 +40,9 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """
     prepare_fairseq()
     try:
-        check_archive(path, complete=not mmap)
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        if not mmap:
+            check_archive(path)
+        state = torch.load(check_regular(path), map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         raise _damaged(path, error) from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):

@@ -1,17 +1,14 @@
-"""Small files that would take gigabytes are rejected by what they declare; YAML and JSON by their depth."""
+"""Small files of spaces that would take gigabytes are rejected; YAML and JSON by their depth."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files import archives
 from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import parse_json, parse_yaml, read_json, read_yaml
-from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.space import load_space
 
 TEXTS = {
@@ -52,10 +49,3 @@ def test_spaces(choices: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "s.yml").write_text(f"choices: {choices}\n")
     with pytest.raises(SpaceError, match=message):
         load_space(tmp_path / "s.yml")
-
-
-def test_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MAX_ARRAY_BYTES", 2**20)
-    np.savez_compressed(tmp_path / "m.npz", ops=np.zeros(2**21, np.uint8))
-    with pytest.raises(DataError, match=r"its arrays declare \d+ bytes"):
-        NetworkLatencies.load(tmp_path / "m.npz")

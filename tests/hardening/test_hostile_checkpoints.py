@@ -1,9 +1,8 @@
-"""Nothing in a checkpoint runs, and what it declares is compared with what it can hold before it is unpacked."""
+"""Nothing in a checkpoint runs, and damaged weights are rejected."""
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import zipfile
@@ -49,25 +48,6 @@ def test_nothing_in_a_checkpoint_runs(zipped: bool, tmp_path: Path) -> None:
             read(path)
         assert not marker.exists()
     assert path.read_bytes() == content
-
-
-@pytest.mark.parametrize("record", ["archive/data.pkl", "archive/data/0"])
-def test_records_that_unpack_to_far_more_than_the_file(record: str, tmp_path: Path) -> None:
-    """160 MB of zeros in less than one."""
-    path, buffer = tmp_path / "bomb.pt", io.BytesIO()
-    torch.save({**SIGNS, "weight": torch.zeros(3)}, buffer)
-    with zipfile.ZipFile(buffer) as full, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
-        for name in {*full.namelist(), record}:
-            with bomb.open(name, "w") as file:
-                for _ in range(10 if name == record else 0):
-                    file.write(bytes(2**24))
-                file.write(full.read(name) if name in full.namelist() else b"")
-    assert path.stat().st_size < 2**20
-    for host in ("fairseq_ext.host", "timm_ext.host"):
-        pytest.importorskip(host).HOST.recognises(path)
-    for read in readers():
-        with pytest.raises(CheckpointError, match=r"its zip entries declare \d+ bytes"):
-            read(path)
 
 
 @pytest.mark.parametrize(
