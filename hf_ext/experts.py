@@ -36,8 +36,8 @@ class Experts(nn.Module):
         self.differences, self.routers = nn.ParameterDict(), nn.ModuleDict()
         with own_streams(0):
             for name, tensor in weights.items():
-                noise = tensor.detach().cpu().new_empty(config.experts, *tensor.shape).normal_()
-                noise *= _SCALE * float(tensor.std())
+                trained = tensor.detach().cpu()
+                noise = trained.new_empty(config.experts, *tensor.shape).normal_() * (_SCALE * trained.std())
                 self.differences[_key(name)] = nn.Parameter(noise - noise.mean(0))
                 router = ROUTERS[config.kind](features, config, len(tensor))
                 nn.init.zeros_(router.out.weight)
