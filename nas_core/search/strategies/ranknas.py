@@ -100,10 +100,9 @@ class RankNASConfig:
 
 
 class RankNAS(Strategy):
-    """RankNAS within limits.
+    """RankNAS within limits. Other arguments are those of :class:`~nas_core.search.Strategy`.
 
     Args:
-        constraints, config, seed, metric: as for :class:`~nas_core.search.Strategy`.
         prior: function that scores any architectures of the space before an evaluation, larger is better, such as
             ``PriorPredictor().predict`` of their graphs.
     """
