@@ -20,7 +20,7 @@ from tests.naive import naive_mix
 FEATURES = 10
 ENCODING = torch.linspace(0.2, 1.0, FEATURES)
 ROWS = 40
-"""Of the largest layer."""
+"""Number of outputs of the largest layer."""
 
 
 class RouterContract(ElasticContract):
